@@ -1,0 +1,15 @@
+create or replace function pgidem.show_settings()
+returns pgidem.settings
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select s from pgidem.settings s where s.singleton;
+$$;
+
+comment on function pgidem.show_settings() is
+  'The defaults in force, for callers that may not read the table. Example: select lock_timeout from pgidem.show_settings();';
+
+revoke all on function pgidem.show_settings() from public;

@@ -1,0 +1,11 @@
+create or replace function pgidem.version()
+returns text
+language sql
+immutable
+parallel safe
+security invoker
+return '0.1.0-dev';
+
+comment on function pgidem.version() is 'The version of the installed functions, such as 0.1.0.';
+
+revoke all on function pgidem.version() from public;

@@ -1,0 +1,120 @@
+/*
+The primary key decides who runs; the gate in front of it only orders the callers, so that a wait has one total bound,
+one COMMIT wakes all waiters and the fast path needs no subtransaction. A decided live row answers before the gate: a
+replay locks nothing and writes nothing.
+*/
+create or replace function pgidem.idem_begin(
+  p_principal_id uuid,
+  p_key uuid,
+  p_action text,
+  p_request_sha256 bytea,
+  p_ttl interval default null,
+  p_lock_timeout interval default null
+)
+returns pgidem.begin_result
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '2s'
+set enable_seqscan = off
+as $$
+declare
+  v_ttl interval := case when p_ttl is not null then pgidem._duration('p_ttl', p_ttl) end;
+  v_wait interval := case when p_lock_timeout is not null then pgidem._duration('p_lock_timeout', p_lock_timeout) end;
+  v_deadline timestamptz;
+  v_now timestamptz;
+  r pgidem.begin_result;
+begin
+  if p_principal_id is null or p_key is null or p_action is null or octet_length(p_request_sha256) is distinct from 32 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'invalid argument',
+      detail = concat_ws(' ',
+        case when p_principal_id is null then 'p_principal_id is null.' end,
+        case when p_key is null then 'p_key is null.' end,
+        case when p_action is null then 'p_action is null.' end,
+        case when octet_length(p_request_sha256) is distinct from 32 then 'p_request_sha256 does not have 32 bytes.' end),
+      hint = 'Pass the principal, the key, the name of the operation and the SHA-256 of the request.';
+  end if;
+
+  r := pgidem._read(p_principal_id, p_key, p_request_sha256);
+  if r.outcome not in ('absent', 'expired') then
+    return r;
+  end if;
+
+  if v_ttl is null or v_wait is null then
+    select coalesce(v_ttl, pgidem._duration('settings.key_ttl', s.key_ttl)),
+           coalesce(v_wait, pgidem._duration('settings.lock_timeout', s.lock_timeout))
+    into v_ttl, v_wait
+    from pgidem.settings s
+    where s.singleton;
+    if not found then
+      perform pgidem._duration('settings', null);
+    end if;
+  end if;
+  v_deadline := clock_timestamp() + v_wait;
+
+  if not pg_try_advisory_xact_lock(pgidem._gate(p_principal_id, p_key)) then
+    r := pgidem._await_gate(p_principal_id, p_key, p_request_sha256, v_deadline);
+  end if;
+
+  -- The gate is ours or the answer is there. A row can still come in the way: from a writer that knows no gate.
+  for v_attempt in 1 .. 5 loop
+    if r.outcome = 'expired' and not pgidem._remove_expired(p_principal_id, p_key, v_deadline) then
+      r := pgidem._read(p_principal_id, p_key, p_request_sha256);
+      exit when r.outcome in ('absent', 'expired');
+    end if;
+    if r.outcome not in ('absent', 'expired') then
+      return r;
+    end if;
+
+    v_now := pgidem._now();
+    insert into pgidem.idempotency_keys (principal_id, key, action, request_sha256, created_at, expires_at)
+    values (p_principal_id, p_key, p_action, p_request_sha256, v_now, v_now + v_ttl)
+    on conflict on constraint idempotency_keys_pkey do nothing;
+    if found then
+      r.outcome := 'claimed';
+      r.created_at := v_now;
+      r.expires_at := v_now + v_ttl;
+      return r;
+    end if;
+    r := pgidem._read(p_principal_id, p_key, p_request_sha256);
+  end loop;
+
+  r.outcome := 'in_progress';
+  r.retry_after := 1;
+  return r;
+end
+$$;
+
+comment on function pgidem.idem_begin(uuid, uuid, text, bytea, interval, interval) is
+$$Claims a key for the operation that follows in the same transaction, or says what is recorded for it.
+
+Call it as the first statement of an open transaction, outside any savepoint or exception block, and never catch its error. After claimed: run the operation, call idem_complete as the last statement, COMMIT, and check that the command tag is COMMIT. After anything else: ROLLBACK. Use one key per transaction. Outside a transaction block the claim commits alone and the key is stuck until its TTL ends.
+
+Parameters:
+p_principal_id: whose key it is. An unknown principal fails at COMMIT with 23503, naming idempotency_keys_principal_id_fkey.
+p_key: what the client sent in Idempotency-Key.
+p_action: name of the operation, for operators; never compared.
+p_request_sha256: fingerprint of the request, 32 bytes.
+p_ttl: how long the stored response answers, counted from now; null means settings.key_ttl.
+p_lock_timeout: how long to wait, in total, for another transaction that runs the key; null means settings.lock_timeout.
+
+Outcomes:
+claimed: run the operation; the claim commits or vanishes with this transaction.
+replay: the stored response, in response_status and response_body.
+reused: the key was used for another request; answer 422.
+in_progress: another transaction runs the key and the wait is over, or a caller committed without idem_complete; answer 409 and Retry-After.
+
+Errors: 22023 for an invalid argument, before anything is written. 55P03 when a wait that is not for the key itself, such as for a table lock, lasts 2 seconds. 40001 under REPEATABLE READ and SERIALIZABLE: run a new transaction. All other errors of the server go up unchanged.
+
+Example:
+begin;
+select outcome, response_status, response_body
+from pgidem.idem_begin('0192f0c1-2345-7abc-8def-0123456789ab', '0192f0c1-6789-7abc-8def-0123456789ab', 'pay', sha256('POST /payments {}'));
+select pgidem.idem_complete('0192f0c1-2345-7abc-8def-0123456789ab', '0192f0c1-6789-7abc-8def-0123456789ab', 201, '{"amount": 1}');
+commit;$$;
+
+revoke all on function pgidem.idem_begin(uuid, uuid, text, bytea, interval, interval) from public;

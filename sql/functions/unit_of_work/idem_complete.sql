@@ -1,0 +1,46 @@
+/*
+The stored text is what the caller sends as the first answer too: jsonb rewrites JSON, and first answer and replay must
+be the same bytes.
+*/
+create or replace function pgidem.idem_complete(
+  p_principal_id uuid,
+  p_key uuid,
+  p_status integer,
+  p_body jsonb,
+  p_one_time_secret boolean default false
+)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '2s'
+set enable_seqscan = off
+as $$
+begin
+  if p_status is null or p_status not between 200 and 299 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'invalid status',
+      detail = format('p_status is %s; idem_complete stores 200 to 299.', coalesce(p_status::text, 'null')),
+      hint = 'Roll back any other response. A final 4xx is stored after the rollback, by idem_save_final.';
+  end if;
+  return pgidem._complete(p_principal_id, p_key, p_status, p_body, coalesce(p_one_time_secret, false));
+end
+$$;
+
+comment on function pgidem.idem_complete(uuid, uuid, integer, jsonb, boolean) is
+$$Stores the response of the operation that idem_begin claimed in this transaction. The last statement before COMMIT; never catch its error.
+
+Parameters:
+p_principal_id, p_key: as given to idem_begin.
+p_status: HTTP status, 200 to 299.
+p_body: the JSON body, null for none. Its top-level member id becomes resource_id when it is a UUID.
+p_one_time_secret: true when the body holds a secret that is shown once. Then {"one_time_secret": true} is stored instead of the body; pass at most {"id": ...} so that the secret never reaches the server.
+
+Returns the stored body as text. Send it as the first answer, so that first answer and every replay are byte-identical; null means no body. With p_one_time_secret the client gets the operation's own bytes once.
+
+Errors: ID001 when the key is not in progress in this transaction: idem_begin was undone by a savepoint, or not called here, or completed before. 22023 for another status.$$;
+
+revoke all on function pgidem.idem_complete(uuid, uuid, integer, jsonb, boolean) from public;

@@ -1,0 +1,46 @@
+/*
+Installs pgidem or upgrades it, in one transaction: psql -f sql/install.sql. This file is the order in which things are
+loaded, the manifest from which `make snapshot` writes the functions migration, and the table of contents.
+*/
+\set ON_ERROR_STOP on
+begin;
+set local client_min_messages = warning;
+
+-- Tables and types
+\ir migrations/00001_schema.sql
+
+-- snapshot: begin
+
+-- Helpers: not for callers, granted to nobody
+\ir functions/_now.sql
+\ir functions/_gate.sql
+\ir functions/_duration.sql
+\ir functions/_wait_limit.sql
+\ir functions/_mine.sql
+\ir functions/_read.sql
+\ir functions/_await_gate.sql
+\ir functions/_remove_expired.sql
+\ir functions/_complete.sql
+
+-- Unit of work
+\ir functions/unit_of_work/idem_begin.sql
+\ir functions/unit_of_work/idem_complete.sql
+\ir functions/unit_of_work/idem_save_final.sql
+
+-- Operations
+\ir functions/operations/version.sql
+\ir functions/operations/show_settings.sql
+\ir functions/operations/register_principal.sql
+\ir functions/operations/attach_principals.sql
+\ir functions/operations/_group_functions.sql
+\ir functions/operations/_grant_group.sql
+\ir functions/operations/grant_app.sql
+\ir functions/operations/grant_operator.sql
+\ir functions/operations/_regrant.sql
+
+-- New functions reach the roles that were granted their group before.
+do $$ begin perform pgidem._regrant(); end $$;
+
+-- snapshot: end
+
+commit;
