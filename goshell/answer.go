@@ -1,0 +1,260 @@
+package goshell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// answerer turns one keyed HTTP request into a call and the call's result into a response.
+type answerer struct {
+	shell *Shell
+	w     http.ResponseWriter
+	r     *http.Request
+	op    Operation
+	event Event
+
+	first recorded // what the handler wrote, in the attempt that counts
+	flush bool     // the handler returns only after a ROLLBACK, which the client need not wait for
+}
+
+// read checks the request and returns what is claimed, with the body. It has answered when ok is false. Whatever can be
+// refused without the body is refused before it is read, so that a client that asks first (Expect: 100-continue) never
+// sends it.
+func (a *answerer) read(lines []string, principal string) (req Request, body []byte, ok bool) {
+	contract := a.shell.cfg.Contract
+	if len(lines) == 0 {
+		a.invalid(contract.Codes.Missing, "#header/Idempotency-Key", "required", "This operation requires the header Idempotency-Key.")
+		return req, nil, false
+	}
+	key, err := parseKey(lines, contract.Key)
+	if err != nil {
+		a.invalid(contract.Codes.Invalid, "#header/Idempotency-Key", "invalid_format", err.Error())
+		return req, nil, false
+	}
+	if a.r.URL.RawQuery != "" && contract.Query == QueryRefused {
+		a.invalid(contract.Codes.Invalid, "#query", "not_allowed", "A request with Idempotency-Key may not have a query string here.")
+		return req, nil, false
+	}
+	if principal, err = parsePrincipal(principal); err != nil {
+		a.fault(err)
+		return req, nil, false
+	}
+
+	body, err = readBody(a.w, a.r, a.shell.cfg.MaxRequestBody)
+	switch {
+	case errors.Is(err, errBodyTooLarge):
+		a.problem(Problem{Status: http.StatusRequestEntityTooLarge, Code: "payload_too_large",
+			Detail: fmt.Sprintf("The body is larger than %d bytes.", a.shell.cfg.MaxRequestBody)})
+		return req, nil, false
+	case err != nil:
+		a.invalid(contract.Codes.Invalid, "#body", "truncated", "The body ended early: send the whole request again.")
+		return req, nil, false
+	}
+	sum, err := a.fingerprint(body)
+	if err != nil {
+		a.invalid(contract.Codes.Invalid, "#body", "invalid", "The body does not fit this operation.")
+		return req, nil, false
+	}
+	ttl := a.op.TTL
+	if ttl == 0 {
+		ttl = a.shell.cfg.TTL
+	}
+	return Request{
+		Principal:   principal,
+		Key:         key,
+		Action:      a.event.Action,
+		Fingerprint: sum,
+		TTL:         ttl,
+		LockTimeout: a.shell.cfg.LockTimeout,
+	}, body, true
+}
+
+func (a *answerer) fingerprint(body []byte) ([32]byte, error) {
+	if a.op.Fingerprint != nil {
+		var err error
+		if body, err = a.op.Fingerprint(requestWithBody(a.r, a.r.Context(), body), body); err != nil {
+			return [32]byte{}, err
+		}
+	}
+	return a.shell.cfg.Contract.Fingerprint(a.r.Method, a.r.URL.EscapedPath(), a.r.URL.RawQuery, body), nil
+}
+
+// run claims the key, runs next when it is ours, and answers.
+func (a *answerer) run(req Request, body []byte, next http.Handler) {
+	c := &call{shell: a.shell, req: req, work: func(ctx context.Context) (Response, error) {
+		rec := newRecorder(a.w, a.shell.cfg.MaxResponseBody)
+		next.ServeHTTP(rec, requestWithBody(a.r, ctx, body))
+		a.first = rec.result()
+		return a.response()
+	}}
+	defer func() {
+		a.event.Attempts, a.event.Waited = c.attempts, c.waited
+	}()
+	c.run(a.r.Context(), a.deliver)
+}
+
+// unstorable are the headers that describe the very bytes of a response, which UnitOfWork stores as JSON and sends anew.
+var unstorable = []string{"Content-Encoding", "Content-Digest", "Repr-Digest", "Digest", "Content-MD5", "Signature"}
+
+// response returns what the handler wrote as a response that can be stored.
+func (a *answerer) response() (Response, error) {
+	rec := a.first
+	resp := Response{Status: rec.status, Body: rec.body}
+	switch {
+	case rec.problem != nil:
+		return resp, fmt.Errorf("%w: %w", ErrResponse, rec.problem)
+	case rec.overflow:
+		return resp, fmt.Errorf("%w: it is larger than Config.MaxResponseBody (%d bytes)", ErrResponse, a.shell.cfg.MaxResponseBody)
+	case !a.shell.final(resp):
+		return resp, nil
+	}
+	for _, name := range unstorable {
+		if len(rec.header.Values(name)) > 0 {
+			return resp, fmt.Errorf("%w: the handler set %s; compression, digests and signatures belong outside the keyed handler", ErrResponse, name)
+		}
+	}
+	if resp.Status >= 400 && len(resp.Body) > 0 && !isJSONObject(resp.Body) {
+		resp.Body = a.render(problemFromText(resp.Status, string(resp.Body)))
+		a.first.header.Set("Content-Type", problemType)
+	}
+	return resp, nil
+}
+
+// deliver answers with the result of the call.
+func (a *answerer) deliver(res result) {
+	a.event.Outcome, a.flush = res.outcome, res.open
+	codes := a.shell.cfg.Contract.Codes
+	switch {
+	case errors.Is(res.err, ErrUnavailable):
+		a.unavailable(res.err)
+	case res.err != nil:
+		a.fault(res.err)
+	case res.outcome == Reused:
+		a.problem(Problem{Status: http.StatusUnprocessableEntity, Code: codes.Reused,
+			Detail: "This Idempotency-Key was used for a different request: send the original request again, or use a new key."})
+	case res.outcome == InProgress:
+		a.retryAfter(res.entry.RetryAfter)
+		a.problem(Problem{Status: http.StatusConflict, Code: codes.InProgress, Retryable: true,
+			Detail: "A request with this Idempotency-Key is still in progress: send the same request again later."})
+	case res.outcome == Replay:
+		a.replay(res)
+	case res.outcome == NotStored:
+		a.send(a.first)
+	default:
+		a.send(a.stored(res.response))
+	}
+}
+
+// stored returns the first answer: the handler's headers, the stored body.
+func (a *answerer) stored(resp Response) recorded {
+	rec := a.first
+	rec.body = resp.Body
+	if _, set := rec.contentType(); !set && len(rec.body) > 0 {
+		rec.header.Set("Content-Type", bodyType(resp.Status))
+	}
+	return rec
+}
+
+// replay answers with the stored response.
+func (a *answerer) replay(res result) {
+	header := a.w.Header()
+	header.Set(a.shell.cfg.Contract.ReplayHeader, "true")
+	resp := res.response
+	if resp.OneTimeSecret {
+		a.problem(Problem{Status: http.StatusConflict, Code: "conflict", Reason: "one_time_secret", Hint: "create a new one",
+			Detail: "The response held a secret that is shown once and was not stored."})
+		return
+	}
+	rec := recorded{status: resp.Status, header: header.Clone(), body: resp.Body}
+	if len(resp.Body) > 0 {
+		rec.header.Set("Content-Type", bodyType(resp.Status))
+	}
+	if slices.Contains(a.op.ETag, resp.Status) {
+		if version, ok := versionOf(resp.Body); ok {
+			rec.header.Set("ETag", strconv.Quote(version))
+		}
+	}
+	if a.op.Location != nil && resp.Status == http.StatusCreated && res.entry.ResourceID != "" {
+		rec.header.Set("Location", a.op.Location(res.entry.ResourceID))
+	}
+	a.send(rec)
+}
+
+func (a *answerer) send(rec recorded) {
+	a.event.Status, a.event.ResponseBytes = rec.status, len(rec.body)
+	rec.send(a.w, a.flush)
+}
+
+// versionOf returns the integer member version of a body.
+func versionOf(body []byte) (string, bool) {
+	v := string(member(body, "version"))
+	return v, v != "" && strings.Trim(v, "0123456789") == ""
+}
+
+const problemType = "application/problem+json"
+
+func bodyType(status int) string {
+	if status >= 400 {
+		return problemType
+	}
+	return "application/json"
+}
+
+func (a *answerer) render(p Problem) []byte {
+	p.CorrelationID = a.w.Header().Get("Correlation-Id")
+	if p.Title == "" {
+		p.Title = statusTitle(p.Status)
+	}
+	if render := a.shell.cfg.Contract.Render; render != nil {
+		return render(a.r, p)
+	}
+	return renderProblem(a.r, p)
+}
+
+func (a *answerer) problem(p Problem) {
+	rec := recorded{status: p.Status, header: a.w.Header().Clone(), body: a.render(p)}
+	rec.header.Set("Content-Type", problemType)
+	a.send(rec)
+}
+
+func (a *answerer) invalid(code, pointer, reason, detail string) {
+	a.problem(Problem{Status: http.StatusBadRequest, Code: code, Detail: detail,
+		Errors: []ProblemError{{Pointer: pointer, Code: reason, Detail: detail}}})
+}
+
+func (a *answerer) unauthenticated() {
+	a.problem(Problem{Status: http.StatusUnauthorized, Code: "unauthenticated",
+		Detail: "A request with Idempotency-Key must say who sends it."})
+}
+
+// unavailable answers 503: nothing is known to have taken effect, and a repeat is safe.
+func (a *answerer) unavailable(err error) {
+	a.report(err)
+	a.retryAfter(time.Second)
+	a.problem(Problem{Status: http.StatusServiceUnavailable, Code: "service_unavailable", Retryable: true,
+		Detail: "The request could not be made safe against repetition right now: send it again with the same Idempotency-Key."})
+}
+
+// fault answers 500: nothing took effect, and somebody has to mend something.
+func (a *answerer) fault(err error) {
+	a.report(err)
+	a.problem(Problem{Status: http.StatusInternalServerError, Code: "internal_error", Detail: "The request failed and nothing took effect."})
+}
+
+// report tells the observer and the log, but a client that hung up is no fault to log.
+func (a *answerer) report(err error) {
+	a.event.Err = err
+	if a.r.Context().Err() == nil {
+		a.shell.logFault(a.r.Context(), a.event.Action, err)
+	}
+}
+
+func (a *answerer) retryAfter(d time.Duration) {
+	a.w.Header().Set("Retry-After", strconv.Itoa(max(1, int(d/time.Second))))
+}

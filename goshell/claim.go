@@ -1,0 +1,90 @@
+package goshell
+
+import (
+	"context"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Claim is the right to run the operation of one key, for as long as its handler runs. All methods are safe on nil.
+type Claim struct {
+	tx *claimTx
+
+	mu           sync.Mutex
+	secret       bool
+	rollbackOnly bool
+}
+
+type claimKey struct{}
+
+// FromContext returns the claim of the keyed request that ctx belongs to, or nil.
+func FromContext(ctx context.Context) *Claim {
+	c, _ := ctx.Value(claimKey{}).(*Claim)
+	return c
+}
+
+// Tx returns the transaction of the claim: everything written through it commits together with the stored response. It
+// can do all that a pgx.Tx can but end: Commit and Rollback return [ErrTxManaged], while those of nested transactions
+// work. It is nil when c is nil, and closed once the handler has returned.
+func (c *Claim) Tx() pgx.Tx {
+	if c == nil {
+		return nil
+	}
+	return c.tx
+}
+
+// MarkOneTimeSecret says that the response of this keyed request holds a secret that is shown once. The body is not
+// stored, only its id; a replay answers 409. Without a claim in ctx it does nothing.
+func MarkOneTimeSecret(ctx context.Context) {
+	if c := FromContext(ctx); c != nil {
+		c.mu.Lock()
+		c.secret = true
+		c.mu.Unlock()
+	}
+}
+
+// OneTimeSecretMarked tells whether [MarkOneTimeSecret] was called in this attempt.
+func OneTimeSecretMarked(ctx context.Context) bool {
+	c := FromContext(ctx)
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.secret
+}
+
+// InTx runs fn in the transaction of the claim in ctx, or, without one, in a transaction of its own that it commits
+// when fn returns nil and rolls back otherwise. So the same code serves keyed and other requests. An error of fn makes
+// the claim's transaction rollback-only: a 2xx answered after it becomes 500.
+func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(pgx.Tx) error) error {
+	c := FromContext(ctx)
+	if c == nil {
+		return pgx.BeginFunc(ctx, pool, fn)
+	}
+	finished := false
+	defer func() {
+		if !finished {
+			c.failTx()
+		}
+	}()
+	if err := fn(c.tx); err != nil {
+		return err
+	}
+	finished = true
+	return nil
+}
+
+func (c *Claim) failTx() {
+	c.mu.Lock()
+	c.rollbackOnly = true
+	c.mu.Unlock()
+}
+
+func (c *Claim) mustRollBack() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rollbackOnly
+}

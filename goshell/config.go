@@ -1,0 +1,195 @@
+package goshell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Mode says which transaction holds the claim.
+type Mode int
+
+const (
+	// UnitOfWork keeps the claim, the effect and the stored response in one transaction of the same database. Principals
+	// and keys are UUIDs, responses JSON.
+	UnitOfWork Mode = iota
+)
+
+// String returns the name of the mode.
+func (m Mode) String() string {
+	if m == UnitOfWork {
+		return "UnitOfWork"
+	}
+	return fmt.Sprintf("Mode(%d)", int(m))
+}
+
+// Config configures a [Shell]. Only Principal is required.
+type Config struct {
+	// Principal tells whose key it is: a UUID, or "" for a request without identity. It runs in front of the handler, so
+	// authentication must stand outside. An error answers 500 and the handler does not run.
+	Principal func(*http.Request) (string, error)
+
+	// Contract is the HTTP face. The zero value means SyncContract().
+	Contract Contract
+
+	// Mode says which transaction holds the claim. The zero value is UnitOfWork.
+	Mode Mode
+
+	// TTL is how long a stored response answers, counted from the claim. Zero means the row of pgidem.settings.
+	TTL time.Duration
+
+	// LockTimeout is how long a repeat waits for the request that runs its key. Zero means the row of pgidem.settings,
+	// read with the first request and again every minute.
+	LockTimeout time.Duration
+
+	// MaxRequestBody is the largest body of a keyed request in bytes; a larger one is 413. Zero means 1 MiB.
+	MaxRequestBody int64
+
+	// MaxResponseBody is the largest body that a handler may write in a keyed request, in bytes; a larger one is 500 and
+	// rolled back. Zero means 1 MiB.
+	MaxResponseBody int64
+
+	// MaxWaiting limits how many repeats may wait at once, in this process and, separately, in the database, so that they
+	// cannot use up the pool. The next one gets 409 at once. Zero means half the pool, at least 1.
+	MaxWaiting int
+
+	// Attempts is how often a request is tried when the database asks for a new transaction (40001, 40P01, 55P03). Zero
+	// means 3.
+	Attempts int
+
+	// AcquireTimeout is how long to wait for a pooled connection before answering 503. Zero means 5 seconds.
+	AcquireTimeout time.Duration
+
+	// FinishTimeout bounds storing the response and ending the transaction, which a client that hangs up cannot cancel.
+	// Zero means 10 seconds.
+	FinishTimeout time.Duration
+
+	// HandlerLimit is the deadline of the handler's context. 30 seconds later the server ends a transaction that is left
+	// idle (idle_in_transaction_session_timeout), so that a partitioned owner frees its key. Zero means 1 minute.
+	HandlerLimit time.Duration
+
+	// TxOptions are those of the transaction, such as the isolation level. It cannot be read-only.
+	TxOptions pgx.TxOptions
+
+	// Logger gets one record per fault, without bodies, keys of others or secrets. Nil means slog.Default().
+	Logger *slog.Logger
+
+	// Observer is told how each keyed request ended. Nil means nobody.
+	Observer Observer
+}
+
+// Observer is told how each keyed request ended. It must be safe for concurrent use and return quickly.
+type Observer interface {
+	Observe(ctx context.Context, e Event)
+}
+
+// Event is the end of one keyed request.
+type Event struct {
+	// Action is the name of the operation.
+	Action string
+	// Contract is the name of the contract.
+	Contract string
+	// Outcome is how the request ended; empty when it ended before a claim was tried.
+	Outcome Outcome
+	// Status is the HTTP status that was answered, 0 when a panic or Do ended the request without one.
+	Status int
+	// Attempts counts the transactions that were begun.
+	Attempts int
+	// Waited is the time between asking for the key and knowing its outcome, summed over the attempts.
+	Waited time.Duration
+	// Duration is the time of the whole request.
+	Duration time.Duration
+	// RequestBytes and ResponseBytes are the sizes of the bodies.
+	RequestBytes, ResponseBytes int
+	// Err is the fault behind a 5xx of the shell, if any.
+	Err error
+}
+
+const (
+	defaultBody           = 1 << 20
+	defaultAttempts       = 3
+	defaultAcquireTimeout = 5 * time.Second
+	defaultFinishTimeout  = 10 * time.Second
+	defaultHandlerLimit   = time.Minute
+	idleMargin            = 30 * time.Second
+	maxDuration           = 315576000 * time.Second // 10 years, the limit of the functions
+)
+
+// withDefaults checks a Config and fills in what was left zero.
+func (c Config) withDefaults(pool *pgxpool.Pool) (Config, error) {
+	if c.Principal == nil {
+		return c, errors.New("goshell: Config.Principal is nil: give a function that returns the UUID of the authenticated caller")
+	}
+	if c.Mode != UnitOfWork {
+		return c, fmt.Errorf("goshell: Config.Mode %v is not known: use UnitOfWork", c.Mode)
+	}
+	if c.Contract.isZero() {
+		c.Contract = SyncContract()
+	}
+	if err := c.Contract.check(); err != nil {
+		return c, err
+	}
+	for _, d := range []struct {
+		name  string
+		value *time.Duration
+		zero  time.Duration
+	}{
+		{"TTL", &c.TTL, 0},
+		{"LockTimeout", &c.LockTimeout, 0},
+		{"AcquireTimeout", &c.AcquireTimeout, defaultAcquireTimeout},
+		{"FinishTimeout", &c.FinishTimeout, defaultFinishTimeout},
+		{"HandlerLimit", &c.HandlerLimit, defaultHandlerLimit},
+	} {
+		if err := checkDuration(d.name, *d.value); err != nil {
+			return c, err
+		}
+		if *d.value == 0 {
+			*d.value = d.zero
+		}
+	}
+	// idle_in_transaction_session_timeout is a 32-bit number of milliseconds.
+	if c.HandlerLimit+idleMargin > 1<<31*time.Millisecond-time.Millisecond {
+		return c, fmt.Errorf("goshell: Config.HandlerLimit is %v: give at most 24 days", c.HandlerLimit)
+	}
+	for _, n := range []struct {
+		name  string
+		value *int64
+	}{{"MaxRequestBody", &c.MaxRequestBody}, {"MaxResponseBody", &c.MaxResponseBody}} {
+		if *n.value < 0 {
+			return c, fmt.Errorf("goshell: Config.%s is %d: give a number of bytes, or 0 for 1 MiB", n.name, *n.value)
+		}
+		if *n.value == 0 {
+			*n.value = defaultBody
+		}
+	}
+	if c.MaxWaiting < 0 || c.Attempts < 0 {
+		return c, fmt.Errorf("goshell: Config.MaxWaiting is %d and Config.Attempts %d: neither may be negative", c.MaxWaiting, c.Attempts)
+	}
+	if c.MaxWaiting == 0 {
+		c.MaxWaiting = max(1, int(pool.Config().MaxConns)/2)
+	}
+	if c.Attempts == 0 {
+		c.Attempts = defaultAttempts
+	}
+	o := c.TxOptions
+	if o.AccessMode == pgx.ReadOnly || o.BeginQuery != "" || o.CommitQuery != "" {
+		return c, errors.New("goshell: Config.TxOptions may not be read-only nor replace BEGIN or COMMIT: the claim is written in this transaction")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c, nil
+}
+
+func checkDuration(name string, d time.Duration) error {
+	if d != 0 && (d < time.Millisecond || d > maxDuration) {
+		return fmt.Errorf("goshell: %s is %v: give 1ms to 10 years, or 0 for the default", name, d)
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package goshell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Do runs fn as a keyed operation without HTTP: for gRPC, queues and webhooks. The context that fn gets holds the claim,
+// see [FromContext]; fn may run more than once, each time in a transaction of its own, of which one commits.
+//
+// What the returned values mean:
+//
+//   - Claimed: fn ran and its 2xx is stored; the response is what to answer.
+//   - Stored: fn ran, was rolled back, and its final 4xx is stored.
+//   - NotStored: fn ran and was rolled back; the response is its own, the key is free.
+//   - Replay: fn did not run; the response was stored before. With Response.OneTimeSecret it holds no secret.
+//   - Reused and InProgress come with [ErrKeyReused] and [ErrInProgress].
+//   - Without an outcome the error is that of fn, after the rollback, or a fault: with [ErrUnavailable] a repeat is safe.
+func (s *Shell) Do(ctx context.Context, req Request, fn func(context.Context) (Response, error)) (Response, Outcome, error) {
+	var err error
+	if req.Principal, err = parsePrincipal(req.Principal); err != nil {
+		return Response{}, "", err
+	}
+	if req.Key, err = parseKey([]string{req.Key}, KeyUUID); err != nil {
+		return Response{}, "", fmt.Errorf("goshell: Request.Key: %w", err)
+	}
+	if req.Fingerprint == [32]byte{} {
+		return Response{}, "", errors.New("goshell: Request.Fingerprint is not set: use Contract.Fingerprint or a SHA-256 of the message")
+	}
+	for name, d := range map[string]time.Duration{"Request.TTL": req.TTL, "Request.LockTimeout": req.LockTimeout} {
+		if err := checkDuration(name, d); err != nil {
+			return Response{}, "", err
+		}
+	}
+	if req.TTL == 0 {
+		req.TTL = s.cfg.TTL
+	}
+	if req.LockTimeout == 0 {
+		req.LockTimeout = s.cfg.LockTimeout
+	}
+
+	started := time.Now()
+	c := &call{shell: s, req: req, work: fn}
+	e := Event{Action: req.Action, Contract: s.cfg.Contract.Name}
+	defer func() {
+		e.Attempts, e.Waited, e.Duration = c.attempts, c.waited, time.Since(started)
+		s.observe(ctx, e)
+	}()
+	var res result
+	c.run(ctx, func(r result) { res = r })
+	e.Outcome, e.Err, e.ResponseBytes = res.outcome, res.err, len(res.response.Body)
+
+	switch {
+	case res.err != nil:
+		return Response{}, "", res.err
+	case res.outcome == Reused:
+		return Response{}, Reused, ErrKeyReused
+	case res.outcome == InProgress:
+		return Response{}, InProgress, ErrInProgress
+	}
+	return res.response, res.outcome, nil
+}
+
+// parsePrincipal returns the one spelling of a principal: a UUID of 36 characters in lower case.
+func parsePrincipal(principal string) (string, error) {
+	if !isUUID(principal) {
+		return "", errors.New("goshell: the principal is not a UUID of 36 characters, as the mode UnitOfWork needs")
+	}
+	return strings.ToLower(principal), nil
+}

@@ -1,0 +1,94 @@
+package goshell
+
+import (
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+var (
+	// ErrInProgress says that another request with the key still runs: answer 409 and let the client repeat.
+	ErrInProgress = errors.New("goshell: a request with this key is in progress")
+
+	// ErrKeyReused says that the key was used for another request: answer 422, a repeat is hopeless.
+	ErrKeyReused = errors.New("goshell: the key was used for another request")
+
+	// ErrUnavailable says that the store could not be asked, or could not be told; nothing is known to have taken effect.
+	// Answer 503: a repeat with the same key is safe.
+	ErrUnavailable = errors.New("goshell: the store of idempotency keys is not available")
+
+	// ErrClaimLost says that the key is not claimed in the transaction that should complete it. SQLSTATE ID001.
+	ErrClaimLost = errors.New("goshell: the transaction does not hold the claim: it was ended or rolled back to a savepoint by the handler")
+
+	// ErrUnknownPrincipal says that the principal is not in the table that the foreign key points to.
+	ErrUnknownPrincipal = errors.New("goshell: unknown principal: call pgidem.register_principal, or pgidem.attach_principals once for your own table of users")
+
+	// ErrTxManaged is returned by Commit and Rollback of the claim's transaction, which the shell ends.
+	ErrTxManaged = errors.New("goshell: the shell ends this transaction: return a response with the status that says what should happen")
+
+	// ErrRollbackOnly says that a function given to InTx failed in the claim's transaction, which cannot be committed then.
+	ErrRollbackOnly = errors.New("goshell: a function given to InTx failed, so the transaction can only be rolled back: answer with an error status")
+
+	// ErrResponse says that a response cannot be stored and replayed as it is.
+	ErrResponse = errors.New("goshell: the response cannot be stored")
+)
+
+// SQLSTATEs that decide something. The codes of class ID are pgidem's own.
+const (
+	stateClaimLost            = "ID001"
+	stateForeignKeyViolation  = "23503"
+	stateSerializationFailure = "40001"
+	stateDeadlockDetected     = "40P01"
+	stateLockNotAvailable     = "55P03"
+)
+
+// principalConstraint is the foreign key that an unknown principal violates at COMMIT.
+const principalConstraint = "idempotency_keys_principal_id_fkey"
+
+// sqlState returns the SQLSTATE of a server error, "" for any other error.
+func sqlState(err error) string {
+	var e interface{ SQLState() string }
+	if errors.As(err, &e) {
+		return e.SQLState()
+	}
+	return ""
+}
+
+// wantsNewTransaction tells whether the server asks for the transaction to be tried again from its start.
+func wantsNewTransaction(err error) bool {
+	switch sqlState(err) {
+	case stateSerializationFailure, stateDeadlockDetected:
+		return true
+	}
+	return false
+}
+
+// storeError maps a server error to a sentinel where there is one. The server's detail and context can hold values of
+// the application and are left out.
+func storeError(err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return err
+	}
+	switch {
+	case pg.Code == stateClaimLost:
+		return ErrClaimLost
+	case pg.Code == stateForeignKeyViolation && pg.ConstraintName == principalConstraint:
+		return ErrUnknownPrincipal
+	case jsonRefused(pg.Code):
+		return errors.Join(ErrResponse, errJSON)
+	}
+	return err
+}
+
+var errJSON = errors.New("goshell: the body is not JSON that jsonb can hold (the mode UnitOfWork stores JSON only; any other body needs UnitOfWorkBytes)")
+
+// jsonRefused tells the SQLSTATEs with which jsonb refuses a text: not JSON, a NUL escape, a number out of range, too
+// deep, not UTF-8, too large.
+func jsonRefused(code string) bool {
+	switch code {
+	case "22P02", "22P05", "22003", "54001", "22021", "54000":
+		return true
+	}
+	return false
+}

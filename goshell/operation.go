@@ -1,0 +1,42 @@
+package goshell
+
+import (
+	"net/http"
+	"time"
+)
+
+// Operation is what a keyed request asks for.
+type Operation struct {
+	// Action names the operation for operators; it is never compared. Empty means method and path.
+	Action string
+
+	// Required answers 400 when the header is missing. Otherwise a request without it passes through unprotected.
+	Required bool
+
+	// ETag lists the statuses whose replay carries an ETag made of the integer member version of the body.
+	ETag []int
+
+	// TTL is how long the response answers. Zero means Config.TTL.
+	TTL time.Duration
+
+	// Location returns the Location header of a replayed 201 from the id of its body. Nil means none.
+	Location func(resourceID string) string
+
+	// Fingerprint returns what stands for the body in the fingerprint, so that a member which changes with each try can
+	// be left out. Write a version of the rule into the result: a changed rule must not match what an older one stored.
+	// An error answers 400 and the handler does not run. Nil means the canonical body.
+	Fingerprint func(r *http.Request, body []byte) ([]byte, error)
+}
+
+// MuxOperations resolves operations by the pattern under which mux would serve the request, for [Shell.Middleware]
+// around a whole mux. Requests with other patterns pass through.
+func MuxOperations(mux *http.ServeMux, byPattern map[string]Operation) func(*http.Request) (Operation, bool) {
+	return func(r *http.Request) (Operation, bool) {
+		_, pattern := mux.Handler(r)
+		op, ok := byPattern[pattern]
+		if ok && op.Action == "" {
+			op.Action = pattern
+		}
+		return op, ok
+	}
+}

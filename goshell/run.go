@@ -1,0 +1,281 @@
+package goshell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// work runs the operation once, with its claim in ctx. After an error nothing that it did may stay.
+type work func(ctx context.Context) (Response, error)
+
+// call is one keyed request from the claim to its end.
+type call struct {
+	shell *Shell
+	req   Request
+	work  work
+
+	attempts int
+	waited   time.Duration
+}
+
+// result is how a call ended.
+type result struct {
+	outcome  Outcome
+	response Response // what to answer: stored, replayed, or the operation's own with NotStored
+	entry    Entry    // what is recorded, when another request stored it or runs
+	err      error    // a fault; ErrUnavailable wants a repeat
+	open     bool     // a ROLLBACK is under way while the result is delivered
+}
+
+// run goes through the call and hands its result to deliver, once. What is told to the client may not wait for the
+// database any more, and the pool may not wait for a slow client: so the transaction of a replay is rolled back while
+// deliver writes.
+func (c *call) run(ctx context.Context, deliver func(result)) {
+	started := time.Now()
+	bound := c.req.LockTimeout
+	if bound == 0 {
+		bound = c.shell.wait.get()
+	}
+	leave := c.shell.flights.enter(ctx, flightKey{c.req.Principal, c.req.Key}, bound)
+	if leave == nil {
+		c.waited = time.Since(started)
+		if err := ctx.Err(); err != nil {
+			deliver(result{err: unavailable(err)})
+			return
+		}
+		deliver(result{outcome: InProgress, entry: Entry{RetryAfter: time.Second}})
+		return
+	}
+	left := false
+	defer func() {
+		if !left {
+			leave(false)
+		}
+	}()
+
+	res, open := c.tries(ctx, started, bound)
+	left = true
+	leave(res.outcome == Claimed || res.outcome == Stored || res.outcome == Replay || res.outcome == Reused)
+
+	if open != nil {
+		res.open = true
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			ctx, cancel := c.shell.detached(ctx)
+			defer cancel()
+			open.rollback(ctx)
+		}()
+		defer func() { <-done }()
+	}
+	deliver(res)
+}
+
+// tries repeats the attempt as often as the database asks for a new transaction. The unit that it returns, if any, still
+// has its transaction open.
+func (c *call) tries(ctx context.Context, started time.Time, bound time.Duration) (result, *unit) {
+	req := c.req
+	if spent := time.Since(started); spent > time.Millisecond {
+		// Another request of this process was waited for: that counts.
+		req.LockTimeout = max(time.Millisecond, bound-spent)
+		c.waited = spent
+	}
+	for {
+		c.attempts++
+		res, open, again := c.attempt(ctx, req)
+		if again == nil {
+			return res, open
+		}
+		if c.attempts == c.shell.cfg.Attempts {
+			return result{err: fmt.Errorf("%w: given up after %d attempts: %w", ErrUnavailable, c.attempts, again)}, nil
+		}
+		req = c.req
+	}
+}
+
+// attempt is one transaction. again says why it wants to be tried anew.
+func (c *call) attempt(ctx context.Context, req Request) (res result, open *unit, again error) {
+	u, err := c.shell.acquire(ctx)
+	if err != nil {
+		return result{err: err}, nil, nil
+	}
+	asked := time.Now()
+	entry, tx, err := c.begin(ctx, u, req)
+	c.waited += time.Since(asked)
+	if err != nil {
+		c.rollback(ctx, u)
+		if wantsNewTransaction(err) {
+			return result{}, nil, err
+		}
+		return result{err: unavailable(err)}, nil, nil
+	}
+	if entry.Outcome != Claimed {
+		return result{outcome: entry.Outcome, response: entry.Response, entry: entry}, u, nil
+	}
+
+	claim := &Claim{tx: &claimTx{tx: tx, state: &txState{}}}
+	resp, err := c.operate(ctx, u, claim)
+	return c.finish(ctx, u, claim, entry, resp, err)
+}
+
+// begin claims the key. Only as many callers as MaxWaiting allows wait in the database: the others ask, but do not wait.
+func (c *call) begin(ctx context.Context, u *unit, req Request) (Entry, pgx.Tx, error) {
+	select {
+	case c.shell.slots <- struct{}{}:
+		defer func() { <-c.shell.slots }()
+	default:
+		req.LockTimeout = time.Millisecond
+	}
+	if bound := max(req.LockTimeout, c.shell.wait.get()); !c.shell.wait.unknown() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, bound+c.shell.cfg.FinishTimeout)
+		defer cancel()
+	}
+	return u.begin(ctx, req)
+}
+
+// operate runs the operation. A panic and runtime.Goexit go on after the rollback.
+func (c *call) operate(ctx context.Context, u *unit, claim *Claim) (Response, error) {
+	hctx, cancel := context.WithTimeout(context.WithValue(ctx, claimKey{}, claim), c.shell.cfg.HandlerLimit)
+	returned := false
+	defer func() {
+		cancel()
+		claim.tx.state.end()
+		if !returned {
+			c.rollback(ctx, u)
+		}
+	}()
+	resp, err := c.work(hctx)
+	returned = true
+	resp.OneTimeSecret = resp.OneTimeSecret || OneTimeSecretMarked(hctx)
+	return resp, err
+}
+
+// finish ends the transaction as the response asks, whether the client is still there or not.
+func (c *call) finish(ctx context.Context, u *unit, claim *Claim, claimed Entry, resp Response, err error) (result, *unit, error) {
+	ctx, cancel := c.shell.detached(ctx)
+	defer cancel()
+
+	status := u.txStatus()
+	if wanted := claim.tx.state.retryError(); wanted != nil && status == 'E' {
+		u.rollback(ctx)
+		return result{}, nil, wanted
+	}
+	if err != nil || !c.shell.final(resp) {
+		u.rollback(ctx)
+		return result{outcome: NotStored, response: resp, err: err}, nil, nil
+	}
+	if resp.Status >= 400 {
+		return c.saveFinal(ctx, u, resp)
+	}
+
+	switch {
+	case claim.mustRollBack():
+		err = ErrRollbackOnly
+	case status == 0:
+		err = unavailable(errors.New("goshell: the connection was lost while the handler ran"))
+	case status == 'E':
+		err = errors.New("goshell: a statement failed and aborted the transaction, but the handler answered success")
+	case status != 'T':
+		err = ErrClaimLost
+	}
+	if err != nil {
+		u.rollback(ctx)
+		return result{err: err}, nil, nil
+	}
+
+	stored, err := u.complete(ctx, c.req, resp)
+	switch {
+	case err == nil:
+		u.release()
+		return result{outcome: Claimed, response: stored, entry: claimed}, nil, nil
+	case errors.Is(err, errOutcomeUnknown):
+		u.destroy()
+		return c.ask(ctx, claimed, resp, err)
+	}
+	u.rollback(ctx)
+	if wantsNewTransaction(err) {
+		return result{}, nil, err
+	}
+	return result{err: storeError(err)}, nil, nil
+}
+
+// ask finds out, once and on a new connection, what became of a COMMIT whose answer was lost.
+func (c *call) ask(ctx context.Context, claimed Entry, resp Response, lost error) (result, *unit, error) {
+	ctx, cancel := c.shell.detached(ctx)
+	defer cancel()
+	u, err := c.shell.acquire(ctx)
+	if err != nil {
+		return result{err: err}, nil, nil
+	}
+	entry, _, err := u.begin(ctx, c.req)
+	switch {
+	case err != nil:
+		u.rollback(ctx)
+		return result{err: unavailable(err)}, nil, nil
+	case entry.Outcome != Replay:
+		u.rollback(ctx)
+		return result{err: unavailable(lost)}, nil, nil
+	case entry.CreatedAt.Equal(claimed.CreatedAt):
+		// Our own COMMIT, so this is still the first answer.
+		u.rollback(ctx)
+		if !resp.OneTimeSecret {
+			resp.Body = entry.Response.Body
+		}
+		return result{outcome: Claimed, response: resp, entry: entry}, nil, nil
+	}
+	return result{outcome: Replay, response: entry.Response, entry: entry}, u, nil
+}
+
+// saveFinal stores a final 4xx. Unless that is confirmed it may not be answered: a repeat would run again.
+func (c *call) saveFinal(ctx context.Context, u *unit, resp Response) (result, *unit, error) {
+	if u.txStatus() == 0 {
+		u.release()
+		var err error
+		if u, err = c.shell.acquire(ctx); err != nil {
+			return result{err: err}, nil, nil
+		}
+	}
+	entry, err := u.saveFinal(ctx, c.req, resp)
+	if err != nil {
+		u.rollback(ctx)
+		if err = storeError(err); !errors.Is(err, ErrResponse) && !errors.Is(err, ErrUnknownPrincipal) {
+			err = unavailable(err)
+		}
+		return result{err: err}, nil, nil
+	}
+	u.release()
+	return result{outcome: entry.Outcome, response: entry.Response, entry: entry}, nil, nil
+}
+
+func (c *call) rollback(ctx context.Context, u *unit) {
+	ctx, cancel := c.shell.detached(ctx)
+	defer cancel()
+	u.rollback(ctx)
+}
+
+// detached returns a context with a limit of its own, which a client that hangs up does not cancel.
+func (s *Shell) detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), s.cfg.FinishTimeout)
+}
+
+// final tells whether a response is stored. A 409 that says another request is in progress is not this request's end.
+func (s *Shell) final(resp Response) bool {
+	if !s.cfg.Contract.Stored(resp.Status) {
+		return false
+	}
+	if resp.Status != http.StatusConflict {
+		return true
+	}
+	return string(member(resp.Body, "code")) != `"request_in_progress"`
+}
+
+// unavailable marks an error of the store: a repeat with the same key is safe.
+func unavailable(err error) error {
+	return fmt.Errorf("%w: %w", ErrUnavailable, storeError(err))
+}

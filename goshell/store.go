@@ -1,0 +1,219 @@
+package goshell
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// All SQL of the shell: transaction control and calls of pgidem's functions.
+const (
+	sqlBegin = `select outcome, response_status, response_body, resource_id::text, one_time_secret, retry_after, created_at, expires_at
+from pgidem.idem_begin($1::uuid, $2::uuid, $3::text, $4::bytea, $5::interval, $6::interval)`
+	sqlComplete  = `select pgidem.idem_complete($1::uuid, $2::uuid, $3::integer, $4::jsonb, $5::boolean)`
+	sqlSaveFinal = `select outcome, response_status, response_body, resource_id::text, one_time_secret, retry_after, created_at, expires_at
+from pgidem.idem_save_final($1::uuid, $2::uuid, $3::text, $4::bytea, $5::integer, $6::jsonb, $7::interval, $8::interval)`
+	sqlLockTimeout = `select lock_timeout from pgidem.show_settings()`
+	sqlCommit      = `commit`
+	sqlRollback    = `rollback`
+	sqlIdleTimeout = `set local idle_in_transaction_session_timeout = ` // followed by milliseconds
+)
+
+// Outcome is what a call returns.
+type Outcome string
+
+const (
+	// Claimed: the operation runs, or ran and its response is stored.
+	Claimed Outcome = "claimed"
+	// Replay: the response was stored by an earlier request.
+	Replay Outcome = "replay"
+	// Reused: the key was used for another request.
+	Reused Outcome = "reused"
+	// InProgress: another request with the key still runs.
+	InProgress Outcome = "in_progress"
+	// Stored: the operation was rolled back and its final 4xx is stored.
+	Stored Outcome = "stored"
+	// NotStored: the operation ran and was rolled back; the key is free. Only from the shell.
+	NotStored Outcome = "not_stored"
+)
+
+// Request names what is asked for.
+type Request struct {
+	// Principal is whose key it is, a UUID.
+	Principal string
+	// Key is the key, a UUID.
+	Key string
+	// Action names the operation for operators; it is never compared.
+	Action string
+	// Fingerprint is the SHA-256 of the request, see [Contract.Fingerprint].
+	Fingerprint [32]byte
+	// TTL is how long the response answers. Zero means the row of pgidem.settings.
+	TTL time.Duration
+	// LockTimeout is how long to wait for another transaction that runs the key. Zero means the row of pgidem.settings.
+	LockTimeout time.Duration
+}
+
+// Response is what an operation answers.
+type Response struct {
+	// Status is the HTTP status.
+	Status int
+	// Body is JSON, or nil for none.
+	Body []byte
+	// OneTimeSecret says that the body holds a secret that is shown once: it is not stored, and a replay has none.
+	OneTimeSecret bool
+}
+
+// Entry is what is recorded for a key.
+type Entry struct {
+	// Outcome is never empty.
+	Outcome Outcome
+	// Response is the stored response, with Replay and Stored.
+	Response Response
+	// ResourceID is the id that the stored response named, "" if none.
+	ResourceID string
+	// RetryAfter is when a repeat makes sense, with InProgress.
+	RetryAfter time.Duration
+	// CreatedAt and ExpiresAt are those of the claim; zero while another transaction runs the key.
+	CreatedAt, ExpiresAt time.Time
+}
+
+// Querier is what [Store] needs of a connection: *pgx.Conn, pgx.Tx and *pgxpool.Pool have it.
+type Querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// Store calls the functions for callers who own their transaction. Its zero value is ready.
+//
+// Begin is the first statement of an open transaction and Complete the last before Commit; never catch their errors
+// and go on. After Claimed run the operation, Complete and Commit; after anything else Rollback.
+type Store struct{}
+
+// Begin claims the key in the transaction tx, or says what is recorded for it.
+//
+// An error leaves the transaction aborted: 40001 under REPEATABLE READ and SERIALIZABLE wants a new transaction, 55P03
+// says that a lock was held too long that is not the key's.
+func (Store) Begin(ctx context.Context, tx Querier, req Request) (Entry, error) {
+	entry, err := scanEntry(tx.QueryRow(ctx, sqlBegin, beginArgs(req)...))
+	return entry, storeError(err)
+}
+
+// Complete stores the response of the operation claimed in tx and returns what to answer: the stored text of the body,
+// so that the first answer and every replay are the same bytes. The body of a one-time secret is not sent to the
+// database and is returned as it is. ErrClaimLost says that tx does not hold the claim.
+func (Store) Complete(ctx context.Context, tx Querier, req Request, resp Response) (Response, error) {
+	var stored *string
+	if err := tx.QueryRow(ctx, sqlComplete, completeArgs(req, resp)...).Scan(&stored); err != nil {
+		return Response{}, storeError(err)
+	}
+	return completed(resp, stored), nil
+}
+
+// SaveFinal stores a final 4xx, after the transaction of the operation was rolled back and outside any transaction. With
+// Stored answer the returned response. Any other outcome is that of another request: answer that, never the unrecorded
+// 4xx.
+func (Store) SaveFinal(ctx context.Context, db Querier, req Request, resp Response) (Entry, error) {
+	entry, err := scanEntry(db.QueryRow(ctx, sqlSaveFinal, saveFinalArgs(req, resp)...))
+	return entry, storeError(err)
+}
+
+func beginArgs(req Request) []any {
+	return []any{req.Principal, req.Key, req.Action, req.Fingerprint[:], interval(req.TTL), interval(req.LockTimeout)}
+}
+
+func completeArgs(req Request, resp Response) []any {
+	body := jsonBody(resp.Body)
+	if resp.OneTimeSecret {
+		body = idOnly(resp.Body)
+	}
+	return []any{req.Principal, req.Key, resp.Status, body, resp.OneTimeSecret}
+}
+
+func saveFinalArgs(req Request, resp Response) []any {
+	return []any{req.Principal, req.Key, req.Action, req.Fingerprint[:], resp.Status, jsonBody(resp.Body),
+		interval(req.TTL), interval(req.LockTimeout)}
+}
+
+// completed returns what the client gets: the stored text, or the secret that was not stored.
+func completed(resp Response, stored *string) Response {
+	if !resp.OneTimeSecret {
+		resp.Body = bodyBytes(stored)
+	}
+	return resp
+}
+
+func scanEntry(row pgx.Row) (Entry, error) {
+	var (
+		e          Entry
+		status     *int32
+		body, id   *string
+		secret     *bool
+		retryAfter *int32
+		created    *time.Time
+		expires    *time.Time
+	)
+	if err := row.Scan((*string)(&e.Outcome), &status, &body, &id, &secret, &retryAfter, &created, &expires); err != nil {
+		return Entry{}, err
+	}
+	switch e.Outcome {
+	case Claimed, Replay, Reused, InProgress, Stored:
+	default:
+		return Entry{}, errors.New("goshell: the database answered an unknown outcome: its pgidem is newer than this program")
+	}
+	if status != nil {
+		e.Response = Response{Status: int(*status), Body: bodyBytes(body), OneTimeSecret: secret != nil && *secret}
+	}
+	if id != nil {
+		e.ResourceID = *id
+	}
+	if retryAfter != nil {
+		e.RetryAfter = time.Duration(*retryAfter) * time.Second
+	}
+	if created != nil && expires != nil {
+		e.CreatedAt, e.ExpiresAt = *created, *expires
+	}
+	return e, nil
+}
+
+// interval passes a duration, null for zero, in the exact unit that the session's time zone cannot change.
+func interval(d time.Duration) pgtype.Interval {
+	return pgtype.Interval{Microseconds: d.Microseconds(), Valid: d != 0}
+}
+
+// jsonBody passes a body as text, so that the server parses it; null for none.
+func jsonBody(body []byte) *string {
+	if len(body) == 0 {
+		return nil
+	}
+	s := string(body)
+	return &s
+}
+
+// idOnly is what the database may see of a body that holds a one-time secret.
+func idOnly(body []byte) *string {
+	id := member(body, "id")
+	if id == nil {
+		return nil
+	}
+	return jsonBody(fmt.Appendf(nil, `{"id": %s}`, id))
+}
+
+// member returns the value of a top-level member of a JSON object, nil when there is none. Names are compared exactly.
+func member(body []byte, name string) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(body, &members) != nil {
+		return nil
+	}
+	return members[name]
+}
+
+func bodyBytes(s *string) []byte {
+	if s == nil {
+		return nil
+	}
+	return []byte(*s)
+}

@@ -1,0 +1,187 @@
+package goshell
+
+import (
+	"context"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// claimTx is the transaction that a handler sees: all of a pgx.Tx but its end. It remembers the error with which the
+// server asked for a new transaction, since afterwards the connection only says that the transaction is aborted.
+type claimTx struct {
+	tx     pgx.Tx
+	state  *txState
+	nested bool
+}
+
+// txState is shared by a transaction and those nested in it.
+type txState struct {
+	mu     sync.Mutex
+	ended  bool
+	wanted error
+}
+
+// note remembers an error that wants the transaction tried again from its start.
+func (s *txState) note(err error) {
+	if err == nil || !wantsNewTransaction(err) && sqlState(err) != stateLockNotAvailable {
+		return
+	}
+	s.mu.Lock()
+	s.wanted = err
+	s.mu.Unlock()
+}
+
+func (s *txState) retryError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wanted
+}
+
+func (s *txState) end() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+}
+
+// closedTx answers every call with pgx.ErrTxClosed.
+var closedTx = func() pgx.Tx {
+	var b pgx.Batch
+	b.BeginTx(pgx.TxOptions{})
+	return pgx.FailedBatchResults(&b, pgx.ErrTxClosed).Tx()
+}()
+
+// live returns the transaction, or a closed one when the shell has ended it: a goroutine that outlives its handler must
+// not reach a connection that may serve another request by then.
+func (t *claimTx) live() pgx.Tx {
+	t.state.mu.Lock()
+	defer t.state.mu.Unlock()
+	if t.state.ended {
+		return closedTx
+	}
+	return t.tx
+}
+
+func (t *claimTx) Begin(ctx context.Context) (pgx.Tx, error) {
+	tx, err := t.live().Begin(ctx)
+	t.state.note(err)
+	if err != nil {
+		return nil, err
+	}
+	return &claimTx{tx: tx, state: t.state, nested: true}, nil
+}
+
+func (t *claimTx) Commit(ctx context.Context) error {
+	if !t.nested {
+		return ErrTxManaged
+	}
+	err := t.live().Commit(ctx)
+	t.state.note(err)
+	return err
+}
+
+func (t *claimTx) Rollback(ctx context.Context) error {
+	if !t.nested {
+		return ErrTxManaged
+	}
+	err := t.live().Rollback(ctx)
+	t.state.note(err)
+	return err
+}
+
+func (t *claimTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	tag, err := t.live().Exec(ctx, sql, args...)
+	t.state.note(err)
+	return tag, err
+}
+
+func (t *claimTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	rows, err := t.live().Query(ctx, sql, args...)
+	t.state.note(err)
+	return notingRows{rows, t.state}, err
+}
+
+func (t *claimTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return notingRow{t.live().QueryRow(ctx, sql, args...), t.state}
+}
+
+func (t *claimTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	return notingBatch{t.live().SendBatch(ctx, b), t.state}
+}
+
+func (t *claimTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, src pgx.CopyFromSource) (int64, error) {
+	n, err := t.live().CopyFrom(ctx, table, columns, src)
+	t.state.note(err)
+	return n, err
+}
+
+func (t *claimTx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
+	d, err := t.live().Prepare(ctx, name, sql)
+	t.state.note(err)
+	return d, err
+}
+
+func (t *claimTx) LargeObjects() pgx.LargeObjects {
+	return t.live().LargeObjects()
+}
+
+func (t *claimTx) Conn() *pgx.Conn {
+	return t.live().Conn()
+}
+
+type notingRows struct {
+	pgx.Rows
+	state *txState
+}
+
+func (r notingRows) Next() bool {
+	ok := r.Rows.Next()
+	if !ok {
+		r.state.note(r.Rows.Err())
+	}
+	return ok
+}
+
+func (r notingRows) Close() {
+	r.Rows.Close()
+	r.state.note(r.Rows.Err())
+}
+
+type notingRow struct {
+	row   pgx.Row
+	state *txState
+}
+
+func (r notingRow) Scan(dest ...any) error {
+	err := r.row.Scan(dest...)
+	r.state.note(err)
+	return err
+}
+
+type notingBatch struct {
+	pgx.BatchResults
+	state *txState
+}
+
+func (b notingBatch) Exec() (pgconn.CommandTag, error) {
+	tag, err := b.BatchResults.Exec()
+	b.state.note(err)
+	return tag, err
+}
+
+func (b notingBatch) Query() (pgx.Rows, error) {
+	rows, err := b.BatchResults.Query()
+	b.state.note(err)
+	return notingRows{rows, b.state}, err
+}
+
+func (b notingBatch) QueryRow() pgx.Row {
+	return notingRow{b.BatchResults.QueryRow(), b.state}
+}
+
+func (b notingBatch) Close() error {
+	err := b.BatchResults.Close()
+	b.state.note(err)
+	return err
+}

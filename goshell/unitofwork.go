@@ -1,0 +1,158 @@
+package goshell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// unit is one pooled connection and the transaction on it.
+type unit struct {
+	shell *Shell
+	conn  *pgxpool.Conn
+}
+
+// errOutcomeUnknown: the connection was lost after COMMIT was sent.
+var errOutcomeUnknown = errors.New("goshell: the connection was lost while COMMIT was under way")
+
+// acquire takes a connection from the pool.
+func (s *Shell) acquire(ctx context.Context) (*unit, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.AcquireTimeout)
+	defer cancel()
+	for {
+		conn, err := s.pool.Acquire(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%w: no connection: %w", ErrUnavailable, err)
+		}
+		u := &unit{s, conn}
+		if u.txStatus() == 'I' {
+			return u, nil
+		}
+		// BEGIN in an open transaction is only a warning: this request would join that of another.
+		u.destroy()
+	}
+}
+
+// txStatus is 'I' outside a transaction, 'T' inside, 'E' in an aborted one, 0 when the connection is lost.
+func (u *unit) txStatus() byte {
+	if u.conn.Conn().IsClosed() {
+		return 0
+	}
+	return u.conn.Conn().PgConn().TxStatus()
+}
+
+// release gives the connection back; the pool destroys it unless it is idle.
+func (u *unit) release() { u.conn.Release() }
+
+// destroy closes the connection, which makes the server roll back.
+func (u *unit) destroy() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = u.conn.Conn().Close(ctx)
+	u.conn.Release()
+}
+
+// begin opens the transaction and claims the key in one trip.
+func (u *unit) begin(ctx context.Context, req Request) (Entry, pgx.Tx, error) {
+	b := &pgx.Batch{}
+	b.BeginTx(u.shell.cfg.TxOptions)
+	b.Queue(sqlIdleTimeout + strconv.FormatInt((u.shell.cfg.HandlerLimit+idleMargin).Milliseconds(), 10))
+	var (
+		entry Entry
+		bound pgtype.Interval
+	)
+	b.Queue(sqlBegin, beginArgs(req)...).QueryRow(func(row pgx.Row) (err error) {
+		entry, err = scanEntry(row)
+		return err
+	})
+	learn := u.shell.wait.stale()
+	if learn {
+		b.Queue(sqlLockTimeout).QueryRow(func(row pgx.Row) error { return row.Scan(&bound) })
+	}
+	br := u.conn.SendBatch(ctx, b)
+	// No result is true before the batch has closed without error.
+	if err := br.Close(); err != nil {
+		return Entry{}, nil, err
+	}
+	if u.txStatus() != 'T' {
+		return Entry{}, nil, errors.New("goshell: no transaction after BEGIN")
+	}
+	if learn {
+		u.shell.wait.learn(time.Duration(bound.Microseconds)*time.Microsecond + time.Duration(bound.Days)*24*time.Hour)
+	}
+	return entry, br.Tx(), nil
+}
+
+// complete stores the response and commits in one trip. errOutcomeUnknown says that nobody knows whether it committed;
+// after any other error nothing took effect, and the transaction is still to be rolled back.
+func (u *unit) complete(ctx context.Context, req Request, resp Response) (Response, error) {
+	var (
+		stored *string
+		tag    string
+		b      pgx.Batch
+	)
+	b.Queue(sqlComplete, completeArgs(req, resp)...).QueryRow(func(row pgx.Row) error { return row.Scan(&stored) })
+	// In one batch: when idem_complete raises, the server skips COMMIT. Sent alone, COMMIT would answer ROLLBACK without
+	// an error in an aborted transaction.
+	committing := b.Queue(sqlCommit)
+	committing.Fn = func(br pgx.BatchResults) error {
+		t, err := br.Exec()
+		tag = t.String()
+		return err
+	}
+	err := u.conn.SendBatch(ctx, &b).Close()
+	switch {
+	case err != nil && u.txStatus() == 0:
+		return Response{}, fmt.Errorf("%w: %w", errOutcomeUnknown, err)
+	case err != nil:
+		return Response{}, err
+	case u.txStatus() != 'I' || tag != "COMMIT":
+		return Response{}, fmt.Errorf("goshell: COMMIT was answered by %s", tag)
+	}
+	return completed(resp, stored), nil
+}
+
+// rollback ends the transaction and gives the connection back, or destroys it when the server does not confirm.
+func (u *unit) rollback(ctx context.Context) {
+	if u.txStatus() != 'I' {
+		if _, err := u.conn.Exec(ctx, sqlRollback); err != nil {
+			u.destroy()
+			return
+		}
+	}
+	u.release()
+}
+
+// saveFinal rolls back and stores the final 4xx, in one trip where it can.
+func (u *unit) saveFinal(ctx context.Context, req Request, resp Response) (Entry, error) {
+	var (
+		b     pgx.Batch
+		entry Entry
+	)
+	switch u.txStatus() {
+	case 'T':
+		b.Queue(sqlRollback)
+	case 'E':
+		// An aborted transaction refuses to parse anything but its end.
+		if _, err := u.conn.Exec(ctx, sqlRollback); err != nil {
+			return Entry{}, err
+		}
+	}
+	b.Queue(sqlSaveFinal, saveFinalArgs(req, resp)...).QueryRow(func(row pgx.Row) (err error) {
+		entry, err = scanEntry(row)
+		return err
+	})
+	if err := u.conn.SendBatch(ctx, &b).Close(); err != nil {
+		return Entry{}, err
+	}
+	if u.txStatus() != 'I' {
+		return Entry{}, errors.New("goshell: a transaction is open after ROLLBACK")
+	}
+	return entry, nil
+}
