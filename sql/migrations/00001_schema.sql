@@ -6,7 +6,16 @@ other way round, and running the file again changes nothing. It may never name a
 runs it before the functions exist.
 */
 
-create schema if not exists pgidem;
+-- "create schema if not exists" wants the right to create one even where an administrator has made it.
+-- +goose StatementBegin
+do $$
+begin
+  if to_regnamespace('pgidem') is null then
+    create schema pgidem;
+  end if;
+end
+$$;
+-- +goose StatementEnd
 comment on schema pgidem is
   'HTTP idempotency keys: the operation behind a key takes effect once, every repeat gets the first answer. Applications call the idem_ functions; the tables belong to pgidem.';
 
