@@ -1,0 +1,79 @@
+.DEFAULT_GOAL := help
+.NOTPARALLEL: # setup comes before what needs it
+
+# Runs a command beside a throwaway PostgreSQL server.
+WITHPG := go run ./internal/pgserver/withpg
+TESTS := sql/tests
+
+.PHONY: help
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-10s %s\n' "$$name" "$$text"; done
+
+.PHONY: demo
+demo: ## See it work: a server, the schema, requests and their repeats
+	@scripts/setup demo
+	@go run ./cmd/pgidem demo
+
+.PHONY: test
+test: setup verify test-sql test-go ## Install what is missing, then check and test everything
+
+.PHONY: setup
+setup: ## Install what the tests need
+	@scripts/setup
+
+.PHONY: test-sql
+test-sql: ## Run the pgTAP tests; TESTS=sql/tests/idem_begin for some
+	$(WITHPG) scripts/test-sql $(TESTS)
+
+.PHONY: test-go
+test-go: ## Run the Go tests with the race detector
+	go test -race ./...
+
+.PHONY: snapshot
+snapshot: ## Write the functions' migration anew from sql/functions
+	go generate ./sql
+
+.PHONY: verify
+verify: check-format check-vet check-modules check-snapshot check-text ## Check that the tree is tidy and generated files are up to date
+
+.PHONY: lint
+lint: check-format check-vet check-static ## Check the Go code
+
+.PHONY: check-format
+check-format:
+	@files=$$(gofmt -l .) && [ -z "$$files" ] || { echo "not formatted, run gofmt -w:" $$files; exit 1; }
+
+.PHONY: check-vet
+check-vet:
+	go vet ./...
+
+.PHONY: check-static
+check-static: # by version, so that go.mod holds only what the program needs
+	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+
+.PHONY: check-modules
+check-modules:
+	@go mod tidy -diff || { echo "go.mod is not tidy: run go mod tidy"; exit 1; }
+
+.PHONY: check-snapshot
+check-snapshot:
+	@scripts/check-snapshot
+
+.PHONY: check-text
+check-text:
+	@scripts/check-text
+
+.PHONY: db
+db: ## Make the database pgidem_dev anew on the server of libpq's variables
+	dropdb --if-exists --force pgidem_dev
+	createdb pgidem_dev
+	psql -X -q -v ON_ERROR_STOP=1 -d pgidem_dev -f sql/install.sql
+
+.PHONY: cover
+cover: ## Show how much of each function the Go tests run
+	go test -coverpkg=./... -coverprofile=coverage.out ./...
+	go tool cover -func=coverage.out
+
+.PHONY: clean
+clean: ## Remove what the other targets made here
+	rm -rf bin coverage.out
