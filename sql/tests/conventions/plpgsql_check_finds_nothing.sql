@@ -1,0 +1,36 @@
+begin;
+\ir ../_alone.psql
+select plan(2);
+
+-- Two things that it cannot know: what dynamic SQL writes (it would call such a function stable), and that _mine gives one
+-- answer for a visible row during a statement, although it asks a volatile function.
+prepare offenders as
+select p.proname::text, c.lineno, c.level, c.message, c.hint
+from pg_proc p
+join pg_language l on l.oid = p.prolang
+cross join lateral plpgsql_check_function_tb(
+  p.oid,
+  fatal_errors => false,
+  other_warnings => true,
+  extra_warnings => true,
+  performance_warnings => true,
+  security_warnings => true
+) c
+where p.pronamespace = 'pgidem'::regnamespace
+  and l.lanname = 'plpgsql'
+  and p.prorettype <> 'trigger'::regtype
+  and not (p.prosrc ~ '\mexecute\M' and c.message like 'routine is marked as VOLATILE, should be %')
+  and not (p.proname = '_mine' and c.message like 'routine is marked as STABLE, but expression is VOLATILE');
+
+select is_empty('offenders', 'no error and no warning in any function');
+
+create function pgidem.planted() returns void language plpgsql as $$
+declare
+  v_unused integer;
+begin
+end
+$$;
+select isnt_empty('offenders', 'an unused variable is found');
+
+select * from finish();
+rollback;

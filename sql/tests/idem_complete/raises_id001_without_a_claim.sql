@@ -1,0 +1,8 @@
+begin;
+\ir ../_setup.psql
+select plan(1);
+
+select throws_ok('select ' || :'complete_key', 'ID001', 'no claim of this transaction to complete', 'no begin');
+
+select * from finish();
+rollback;

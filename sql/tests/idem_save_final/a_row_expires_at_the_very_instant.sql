@@ -1,0 +1,20 @@
+begin;
+-- Case 23.
+\ir ../_setup.psql
+\ir ../_clock.psql
+\ir ../_foreign_rows.psql
+select plan(2);
+
+savepoint another_transaction;
+insert into pgidem.idempotency_keys
+values (:'principal', :'key', 'pay', :'fingerprint', 'completed', 200, '{}', null,
+  '2026-03-01 12:00+00', '2026-03-02 12:00+00');
+release savepoint another_transaction;
+
+set local test.now = '2026-03-02 11:59:59.999999+00';
+select is((:save_final_key).outcome, 'replay', 'one microsecond before');
+set local test.now = '2026-03-02 12:00+00';
+select is((:save_final_key).outcome, 'stored', 'at expires_at');
+
+select * from finish();
+rollback;

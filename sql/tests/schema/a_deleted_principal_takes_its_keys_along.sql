@@ -1,0 +1,13 @@
+begin;
+\ir ../_setup.psql
+select plan(2);
+
+select pgidem.register_principal(:'principal') \gset
+select :begin_key \gset
+select is((select count(*) from pgidem.idempotency_keys where :this_key), 1::bigint, 'a key of the principal');
+
+delete from pgidem.principals where id = :'principal';
+select is((select count(*) from pgidem.idempotency_keys where :this_key), 0::bigint, 'is gone with it');
+
+select * from finish();
+rollback;
