@@ -1,0 +1,448 @@
+package interleave
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	stressTime = flag.Duration("stress", 12*time.Second, "how long the stress test runs")
+	stressSeed = flag.Uint64("seed", 0, "seed of the stress test, 0 for a new one: the same choices, not the same timing")
+)
+
+const (
+	stressWorkers = 12
+	stressKeys    = 12 // every third key is also written by plain inserts that skip the gate
+)
+
+// Every committed life of a key stands in table lives, written by the transaction
+// that began it: what it stored, when it was claimed and when it ends. A kind
+// answers by its status; "stuck" was committed without complete and answers nobody.
+const stressTables = `
+	create table lives (
+	  key uuid not null,
+	  kind text not null,
+	  fingerprint text not null,
+	  status int not null,
+	  body jsonb unique not null,
+	  claimed_at timestamptz not null,
+	  created_at timestamptz not null,
+	  expires_at timestamptz not null
+	)`
+
+type stress struct {
+	t       *testing.T
+	h       *history
+	workers []*stressWorker
+	answers chan stressAnswer
+}
+
+// A stressAnswer is one row of a replay that somebody got.
+type stressAnswer struct {
+	key, fingerprint, body string
+	status                 int32
+	createdAt              time.Time
+}
+
+type stressWorker struct {
+	*stress
+	name   string
+	random *rand.Rand
+	conn   *pgx.Conn
+	pid    chan uint32 // of the present connection; one element
+	bodies int
+	counts map[string]int
+	open   bool // the key of this round is also written by plain inserts
+	level  string
+	worst  time.Duration // by how much a call passed its bound
+}
+
+// TestStress_EveryReplayIsOneCommittedEffect mixes all that can happen to a few
+// keys with short lives, and then compares what was answered with what was
+// committed.
+func TestStress_EveryReplayIsOneCommittedEffect(t *testing.T) {
+	seed := *stressSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d, %v", seed, *stressTime)
+	h := newHistory(t)
+	h.exec(stressTables)
+	keys := make([]request, stressKeys)
+	for i := range keys {
+		keys[i] = h.key()
+	}
+
+	s := &stress{t: t, h: h, answers: make(chan stressAnswer, 1024)}
+	for i := range stressWorkers {
+		w := &stressWorker{stress: s, name: fmt.Sprint("w", i), random: rand.New(rand.NewPCG(seed, uint64(i))),
+			pid: make(chan uint32, 1), counts: map[string]int{}}
+		w.connect()
+		s.workers = append(s.workers, w)
+	}
+	replays := map[stressAnswer]int{}
+	var collector, workers sync.WaitGroup
+	collector.Go(func() {
+		for a := range s.answers {
+			replays[a]++
+		}
+	})
+	end := time.Now().Add(*stressTime)
+	for _, w := range s.workers {
+		workers.Go(func() {
+			for time.Now().Before(end) && !t.Failed() {
+				n := w.random.IntN(len(keys))
+				w.open = n%3 == 0
+				w.round(keys[n])
+			}
+		})
+	}
+	workers.Go(func() { s.clean(end) })
+	workers.Go(func() { s.kill(end, rand.New(rand.NewPCG(seed, stressWorkers))) })
+	workers.Wait()
+	close(s.answers)
+	collector.Wait()
+
+	counts, worst := map[string]int{}, time.Duration(0)
+	for _, w := range s.workers {
+		_ = w.conn.Close(context.Background())
+		for what, n := range w.counts {
+			counts[what] += n
+		}
+		worst = max(worst, w.worst)
+	}
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		t.Logf("%6d %s", counts[what], what)
+	}
+	t.Logf("%d different replays; the call that passed its bound by most: %v", len(replays), worst)
+	for _, what := range []string{"claimed", "replay", "reused", "in_progress", "stored", "committed"} {
+		require.Positive(t, counts[what], what)
+	}
+	require.Less(t, worst, clause+slack)
+	s.checkLives()
+	s.checkReplays(replays)
+	h.until("not exists (select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend')")
+	require.Equal(t, "0", h.advisoryLocks())
+}
+
+// checkLives: never two committed effects in one life.
+func (s *stress) checkLives() {
+	s.t.Helper()
+	require.Equal(s.t, "0", s.h.value(`
+		select count(*) from (select from lives group by key, created_at having count(*) > 1) doubled`), "two lives of one instant")
+	require.Equal(s.t, "0", s.h.value(`
+		select count(*) from (
+		  select claimed_at, lag(expires_at) over (partition by key order by claimed_at) as before from lives
+		) life where claimed_at < before`), "claimed within the life of another")
+	// Behind a plain insert the claim may wait after it read the clock (M12).
+	require.Equal(s.t, "0", s.h.value(`
+		select count(*) from (
+		  select created_at, lag(expires_at) over (partition by key order by created_at) as before from lives
+		  where key not in (select key from lives where kind = 'plain')
+		) life where created_at < before`), "a life that overlaps the one before")
+	require.Equal(s.t, "0", s.h.value(`
+		select count(*) from pgidem.idempotency_keys k
+		where not exists (
+		  select from lives l
+		  where l.key = k.key and l.created_at = k.created_at and l.expires_at = k.expires_at
+		    and (l.kind = 'stuck') = (k.state = 'in_progress')
+		    and (l.kind = 'stuck' or l.body = k.response_body))`), "a row that belongs to no life")
+}
+
+// checkReplays: what was answered is what exactly one life stored, for that request.
+func (s *stress) checkReplays(replays map[stressAnswer]int) {
+	s.t.Helper()
+	require.NotEmpty(s.t, replays)
+	for a := range replays {
+		require.Equal(s.t, "1", s.h.value(`
+			select count(*) from lives
+			where key = $1 and fingerprint = $2 and status = $3 and body = $4::text::jsonb and created_at = $5 and kind <> 'stuck'`,
+			a.key, a.fingerprint, a.status, a.body, a.createdAt), "%+v", a)
+	}
+}
+
+// clean removes expired rows, as the cleanup does, many times a second.
+func (s *stress) clean(end time.Time) {
+	conn, err := pgx.Connect(s.t.Context(), s.h.db.URL)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	defer conn.Close(context.Background())
+	for tick := time.NewTicker(10 * time.Millisecond); time.Now().Before(end); <-tick.C {
+		if _, err := conn.Exec(s.t.Context(), "delete from pgidem.idempotency_keys where expires_at <= clock_timestamp()"); err != nil {
+			s.t.Error("the cleaner: ", err)
+			return
+		}
+	}
+}
+
+// kill ends the server process of one worker or another.
+func (s *stress) kill(end time.Time, random *rand.Rand) {
+	conn, err := pgx.Connect(s.t.Context(), s.h.db.URL)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	defer conn.Close(context.Background())
+	for tick := time.NewTicker(150 * time.Millisecond); time.Now().Before(end); <-tick.C {
+		w := s.workers[random.IntN(len(s.workers))]
+		pid := <-w.pid
+		w.pid <- pid
+		if _, err := conn.Exec(s.t.Context(), "select pg_terminate_backend($1)", pid); err != nil {
+			s.t.Error("the killer: ", err)
+			return
+		}
+	}
+}
+
+func (w *stressWorker) connect() {
+	conn, err := pgx.Connect(w.t.Context(), w.h.db.URL)
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	select {
+	case <-w.pid:
+	default:
+	}
+	w.conn = conn
+	w.pid <- conn.PgConn().PID()
+}
+
+// errRolledBack ends a round that was rolled back on purpose.
+var errRolledBack = errors.New("rolled back on purpose")
+
+// round is one request for a key, from BEGIN to its end, whatever that is.
+func (w *stressWorker) round(r request) {
+	r = r.lasting(fmt.Sprint(150+w.random.IntN(200), " milliseconds")).
+		within(fmt.Sprint(1+w.random.IntN(300), " milliseconds"))
+	if w.random.IntN(6) == 0 {
+		r = r.other()
+	}
+	w.level = []string{"read committed", "repeatable read", "serializable"}[w.random.IntN(3)]
+	err := w.exec(sql("begin isolation level " + w.level))
+	if err == nil {
+		switch n := w.random.IntN(100); {
+		case w.open && n < 25:
+			err = w.plainInsert(r)
+		case n < 35:
+			err = w.saveFinal(r)
+		default:
+			err = w.unitOfWork(r)
+		}
+	}
+	if err == nil {
+		err = w.commit()
+	} else {
+		_ = w.exec(sql("rollback"))
+	}
+	w.judge(err)
+	if errors.Is(err, errRolledBack) && w.random.IntN(2) == 0 { // the operation said 404
+		if err = w.exec(sql("begin")); err == nil {
+			if err = w.saveFinal(r); err == nil {
+				err = w.commit()
+			} else {
+				_ = w.exec(sql("rollback"))
+			}
+		}
+		w.judge(err)
+	}
+	if w.conn.IsClosed() {
+		w.counts["connections lost"]++
+		w.connect()
+	}
+}
+
+// judge lets only those errors pass that the specification promises.
+func (w *stressWorker) judge(err error) {
+	var pgErr *pgconn.PgError
+	switch {
+	case err == nil:
+		w.counts["committed"]++
+	case errors.Is(err, errRolledBack):
+		w.counts["rolled back"]++
+	case w.conn.IsClosed():
+	case !errors.As(err, &pgErr):
+		w.t.Error(w.name, ": ", err)
+	case pgErr.Code == "40001" && w.level != "read committed", pgErr.Code == "55P03" && w.open:
+		w.counts[pgErr.Code]++
+	default:
+		w.t.Errorf("%s, %s: %v %s", w.name, w.level, err, pgErr.Where)
+	}
+}
+
+func (w *stressWorker) unitOfWork(r request) error {
+	undo := w.random.IntN(25) == 0
+	if undo {
+		if err := w.exec(sql("savepoint s")); err != nil {
+			return err
+		}
+	}
+	outcome, claimedAt, err := w.call(r, r.begin())
+	if err != nil {
+		return err
+	}
+	if outcome != "claimed" {
+		return errRolledBack
+	}
+	body := w.body()
+	if undo { // C2: complete has to raise, whoever has the key by now
+		if err := w.exec(sql("rollback to s")); err != nil {
+			return err
+		}
+		if err := w.work(20); err != nil {
+			return err
+		}
+		err := w.exec(r.complete(body))
+		var pgErr *pgconn.PgError
+		if errors.As(err, &pgErr) && pgErr.Code == "ID001" {
+			w.counts["ID001"]++
+			return errRolledBack
+		}
+		if err == nil {
+			w.t.Error("completed a claim that was undone")
+		}
+		return err
+	}
+	work := 20
+	if w.random.IntN(20) == 0 {
+		work = 400 // longer than it lives
+	}
+	if err := w.work(work); err != nil {
+		return err
+	}
+	switch n := w.random.IntN(100); {
+	case n < 20:
+		return errRolledBack
+	case n < 25:
+		return w.exec(sql("select pg_terminate_backend(pg_backend_pid())"))
+	case n < 30:
+		return w.live(r, "stuck", body, claimedAt)
+	}
+	var stored *string
+	complete := r.complete(body)
+	if err := w.conn.QueryRow(w.t.Context(), complete.text, complete.args...).Scan(&stored); err != nil {
+		return err
+	}
+	if stored == nil || *stored != body {
+		w.t.Errorf("complete returned %v for %s", stored, body)
+	}
+	return w.live(r, "effect", body, claimedAt)
+}
+
+func (w *stressWorker) saveFinal(r request) error {
+	body := w.body()
+	outcome, claimedAt, err := w.call(r, r.saveFinal(body))
+	if err != nil {
+		return err
+	}
+	if outcome != "stored" {
+		return errRolledBack
+	}
+	return w.live(r, "final", body, claimedAt)
+}
+
+// plainInsert is an application that writes the table by itself.
+func (w *stressWorker) plainInsert(r request) error {
+	body := w.body()
+	insert := r.insert(body, *r.ttl)
+	tag, err := w.conn.Exec(w.t.Context(), `
+		insert into pgidem.idempotency_keys
+		  (principal_id, key, action, request_sha256, state, response_status, response_body, created_at, expires_at)
+		select $1, $2, 'test', sha256($3::text::bytea), 'completed', 201, $4::text::jsonb, t, t + $5::text::interval
+		from clock_timestamp() t
+		on conflict do nothing`, insert.args...)
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 {
+		return errRolledBack
+	}
+	if err := w.work(20); err != nil {
+		return err
+	}
+	if w.random.IntN(4) == 0 {
+		return errRolledBack
+	}
+	return w.live(r, "plain", body, nil)
+}
+
+// live writes the life that this transaction began: the effect of the operation.
+func (w *stressWorker) live(r request, kind, body string, claimedAt *time.Time) error {
+	return w.exec(sql(`
+		insert into lives
+		select k.key, $3, $4, coalesce(k.response_status, 0), $5::text::jsonb, coalesce($6, k.created_at), k.created_at, k.expires_at
+		from pgidem.idempotency_keys k where k.principal_id = $1 and k.key = $2
+		order by k.created_at desc limit 1`, // L7: beside a plain insert an old snapshot still shows the expired row
+		r.principal, r.key, kind, r.fingerprint, body, claimedAt))
+}
+
+// call runs idem_begin or idem_save_final and looks at all that it says.
+func (w *stressWorker) call(r request, st statement) (outcome string, at *time.Time, err error) {
+	bound, err := time.ParseDuration((*r.bound)[:len(*r.bound)-len(" milliseconds")] + "ms")
+	if err != nil {
+		return "", nil, err
+	}
+	began := time.Now()
+	rows, err := w.conn.Query(w.t.Context(), "select r.*, clock_timestamp() as at from ("+st.text+") r", st.args...)
+	if err != nil {
+		return "", nil, err
+	}
+	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToMap)
+	w.worst = max(w.worst, time.Since(began)-bound)
+	if err != nil {
+		return "", nil, err
+	}
+	outcome, _ = row["outcome"].(string)
+	switch outcome {
+	case "claimed", "reused", "in_progress", "stored":
+	case "replay":
+		a := stressAnswer{key: r.key, fingerprint: r.fingerprint}
+		a.status, _ = row["response_status"].(int32)
+		a.body, _ = row["response_body"].(string)
+		a.createdAt, _ = row["created_at"].(time.Time)
+		w.answers <- a
+	default:
+		w.t.Errorf("outcome %v", row)
+	}
+	w.counts[outcome]++
+	now := row["at"].(time.Time)
+	return outcome, &now, nil
+}
+
+// work is the operation behind the key: it takes up to so many milliseconds.
+func (w *stressWorker) work(milliseconds int) error {
+	return w.exec(sql("select pg_sleep($1)", float64(w.random.IntN(milliseconds))/1000))
+}
+
+// body is a response that nobody else writes.
+func (w *stressWorker) body() string {
+	w.bodies++
+	return fmt.Sprintf(`{"effect": "%s-%d"}`, w.name, w.bodies)
+}
+
+func (w *stressWorker) exec(st statement) error {
+	_, _, err := run(w.t.Context(), w.conn, st)
+	return err
+}
+
+func (w *stressWorker) commit() error {
+	_, tag, err := run(w.t.Context(), w.conn, sql("commit"))
+	if err == nil && tag != "COMMIT" {
+		w.t.Error("the tag of commit is ", tag)
+	}
+	return err
+}
