@@ -11,6 +11,9 @@ set local client_min_messages = warning;
 
 -- snapshot: begin
 
+-- What the sources name is what PostgreSQL provides, whatever stands in the path of the role that installs.
+set local search_path = pg_catalog, pg_temp;
+
 -- Helpers: not for callers, granted to nobody
 \ir functions/_now.sql
 \ir functions/_gate.sql
@@ -27,10 +30,14 @@ set local client_min_messages = warning;
 \ir functions/unit_of_work/idem_complete.sql
 \ir functions/unit_of_work/idem_save_final.sql
 
+-- Cleanup
+\ir functions/cleanup/cleanup_batch.sql
+
 -- Operations
 \ir functions/operations/version.sql
 \ir functions/operations/show_settings.sql
 \ir functions/operations/register_principal.sql
+\ir functions/operations/_attach_step.sql
 \ir functions/operations/attach_principals.sql
 \ir functions/operations/_group_functions.sql
 \ir functions/operations/_grant_group.sql

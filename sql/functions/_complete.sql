@@ -5,7 +5,7 @@ create or replace function pgidem._complete(
   p_body jsonb,
   p_one_time_secret boolean
 )
-returns text
+returns pgidem.begin_result
 language plpgsql
 volatile
 parallel unsafe
@@ -14,7 +14,7 @@ as $$
 declare
   v_now constant timestamptz := pgidem._now();
   v_id text := p_body ->> 'id';
-  v_body text;
+  r pgidem.begin_result;
 begin
   if v_id !~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' then
     v_id := null;
@@ -34,7 +34,8 @@ begin
     and k.key = p_key
     and k.state = 'in_progress'
     and pgidem._mine(k.xmin)
-  returning k.response_body::text into v_body;
+  returning 'stored', k.response_status::integer, k.response_body::text, k.resource_id, p_one_time_secret, null::integer, k.created_at, k.expires_at
+  into r;
 
   if not found then
     raise exception using
@@ -43,11 +44,11 @@ begin
       detail = 'The key is not in progress in this transaction: idem_begin did not answer claimed here, was undone by ROLLBACK TO or an exception block, or the claim was completed before.',
       hint = 'Roll back. Call idem_begin first and outside any savepoint, idem_complete once and last, both in one transaction and for the same principal and key.';
   end if;
-  return v_body;
+  return r;
 end
 $$;
 
 comment on function pgidem._complete(uuid, uuid, integer, jsonb, boolean) is
-  'Stores the response in the row that this transaction claimed and returns the stored body as text. Raises ID001 when there is no such row.';
+  'Stores the response in the row that this transaction claimed and returns it as stored. Raises ID001 when there is no such row.';
 
 revoke all on function pgidem._complete(uuid, uuid, integer, jsonb, boolean) from public;

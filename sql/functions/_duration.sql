@@ -8,7 +8,7 @@ create or replace function pgidem._duration(
 )
 returns interval
 language plpgsql
-immutable
+stable
 parallel safe
 security invoker
 as $$

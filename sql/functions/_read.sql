@@ -40,10 +40,10 @@ begin
     r.outcome := 'in_progress';
   elsif v_row.request_sha256 = p_request_sha256 then
     r.outcome := 'replay';
-    r.response_status := v_row.response_status;
+    r.response_status := v_row.response_status::integer;
     r.response_body := v_row.response_body::text;
     r.resource_id := v_row.resource_id;
-    r.one_time_secret := coalesce(r.response_body = '{"one_time_secret": true}', false);
+    r.one_time_secret := r.response_status < 300 and coalesce(r.response_body = '{"one_time_secret": true}', false);
   else
     r.outcome := 'reused';
   end if;

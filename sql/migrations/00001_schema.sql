@@ -6,6 +6,9 @@ other way round, and running the file again changes nothing. It may never name a
 runs it before the functions exist.
 */
 
+-- A role that may create in the path of the one that installs could plant operators there.
+set local search_path = pg_catalog, pg_temp;
+
 -- "create schema if not exists" wants the right to create one even where an administrator has made it.
 -- +goose StatementBegin
 do $$

@@ -16,11 +16,13 @@ return case p_group
     'idem_complete',
     'idem_save_final',
     'register_principal',
-    'show_settings'
+    'show_settings',
+    'version'
   ]
   when 'operator' then array[
-    'version',
-    'show_settings'
+    'cleanup_batch',
+    'show_settings',
+    'version'
   ]
 end;
 

@@ -18,6 +18,8 @@ set search_path = pg_catalog, pg_temp
 set lock_timeout = '2s'
 set enable_seqscan = off
 as $$
+declare
+  r pgidem.begin_result;
 begin
   if p_status is null or p_status not between 200 and 299 then
     raise exception using
@@ -26,7 +28,8 @@ begin
       detail = format('p_status is %s; idem_complete stores 200 to 299.', coalesce(p_status::text, 'null')),
       hint = 'Roll back any other response. A final 4xx is stored after the rollback, by idem_save_final.';
   end if;
-  return pgidem._complete(p_principal_id, p_key, p_status, p_body, coalesce(p_one_time_secret, false));
+  r := pgidem._complete(p_principal_id, p_key, p_status, p_body, coalesce(p_one_time_secret, false));
+  return r.response_body;
 end
 $$;
 

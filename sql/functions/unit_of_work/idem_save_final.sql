@@ -42,9 +42,7 @@ begin
 
   r := pgidem.idem_begin(p_principal_id, p_key, p_action, p_request_sha256, p_ttl, p_lock_timeout);
   if r.outcome = 'claimed' then
-    r.response_body := pgidem._complete(p_principal_id, p_key, p_status, p_body, false);
-    r.response_status := p_status;
-    r.outcome := 'stored';
+    r := pgidem._complete(p_principal_id, p_key, p_status, p_body, false);
   end if;
   return r;
 end
