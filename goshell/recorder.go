@@ -46,7 +46,7 @@ type recorder struct {
 	header   http.Header // what the handler sees
 	kept     http.Header // what counts: a copy from when the status was written
 	status   int         // 0 until the final status is written
-	declared int64       // the handler's Content-Length, or -1
+	declared int64       // the handler's Content-Length; negative: none
 	offered  int64       // bytes that the handler wanted to write
 	body     bytes.Buffer
 	overflow bool
@@ -75,7 +75,7 @@ func (rec *recorder) WriteHeader(status int) {
 		return
 	}
 	rec.status = status
-	if n, err := strconv.ParseInt(rec.header.Get("Content-Length"), 10, 64); err == nil && n >= 0 {
+	if n, err := strconv.ParseInt(rec.header.Get("Content-Length"), 10, 64); err == nil {
 		rec.declared = n
 	}
 	rec.kept = rec.header.Clone()

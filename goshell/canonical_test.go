@@ -1,0 +1,525 @@
+package goshell
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gowebpki/jcs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// referenceBody is the rule of canonicalBody put together from jcs.Transform,
+// encoding/json and math/big: another parser, other arithmetic.
+func referenceBody(t testing.TB, body []byte) []byte {
+	if len(body) == 0 || len(body) > maxCanonicalBytes {
+		return body
+	}
+	canonical, err := jcs.Transform(body)
+	if err != nil {
+		return body
+	}
+	before, after := decodeExact(t, body), decodeExact(t, canonical)
+	if depthOf(before) > maxCanonicalDepth || !equalExact(before, after) {
+		return body
+	}
+	return canonical
+}
+
+func decodeExact(t testing.TB, text []byte) any {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	require.NoError(t, decoder.Decode(&value), "%q", text)
+	return value
+}
+
+func depthOf(value any) int {
+	deepest := 0
+	switch v := value.(type) {
+	case []any:
+		for _, element := range v {
+			deepest = max(deepest, depthOf(element))
+		}
+		return deepest + 1
+	case map[string]any:
+		for _, element := range v {
+			deepest = max(deepest, depthOf(element))
+		}
+		return deepest + 1
+	}
+	return 0
+}
+
+// equalExact compares two decoded texts, numbers by their decimal values. No
+// number equals minus zero, not even itself.
+func equalExact(a, b any) bool {
+	switch a := a.(type) {
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if !equalExact(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for name := range a {
+			if value, ok := b[name]; !ok || !equalExact(a[name], value) {
+				return false
+			}
+		}
+		return true
+	case json.Number:
+		b, ok := b.(json.Number)
+		return ok && equalNumbers(string(a), string(b))
+	}
+	return a == b
+}
+
+func equalNumbers(a, b string) bool {
+	valueA, okA := exactRat(a)
+	valueB, okB := exactRat(b)
+	return okA && okB && valueA.Cmp(valueB) == 0
+}
+
+// exactRat gives up on minus zero, and on exponents that big.Rat would expand
+// to millions of digits: far from any double, for literals of test size.
+func exactRat(literal string) (*big.Rat, bool) {
+	mantissa, exponent, found := strings.Cut(strings.ToLower(literal), "e")
+	if strings.Trim(mantissa, "-0.") == "" {
+		return new(big.Rat), !strings.HasPrefix(literal, "-")
+	}
+	if found {
+		if n, err := strconv.Atoi(exponent); err != nil || n < -2000 || n > 2000 {
+			return nil, false
+		}
+	}
+	return new(big.Rat).SetString(literal)
+}
+
+// The test vectors of RFC 8785 as the jcs module carries them, and the
+// examples in the text of the RFC.
+func TestJCS_RFC8785Vectors(t *testing.T) {
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/gowebpki/jcs").Output()
+	require.NoError(t, err, "the vectors lie in the module cache: run `go mod download`")
+	inputs, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "testdata", "input", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, inputs, 10)
+	for _, path := range inputs {
+		name := filepath.Base(path)
+		t.Run(name, func(t *testing.T) {
+			input, err := os.ReadFile(path)
+			require.NoError(t, err)
+			want, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(path)), "output", name))
+			require.NoError(t, err)
+			want = bytes.TrimRight(want, "\n")
+			if name == "values.json" {
+				// Its 333333333.33333329 is printed as 333333333.3333333.
+				assert.Equal(t, input, canonicalBody(input))
+				input = bytes.Replace(input, []byte("333333333.33333329"), []byte("333333333.3333333"), 1)
+			}
+			assert.Equal(t, string(want), string(canonicalBody(input)))
+		})
+	}
+
+	t.Run("section 3.2.3, order of names", func(t *testing.T) {
+		input := `{"\u20ac": "Euro Sign", "\r": "Carriage Return", "\ufb33": "Hebrew Letter Dalet With Dagesh",
+			"1": "One", "\ud83d\ude00": "Emoji: Grinning Face", "\u0080": "Control", "\u00f6": "Latin Small Letter O With Diaeresis"}`
+		want := `{"\r":"Carriage Return","1":"One","` + "\u0080" + `":"Control","ö":"Latin Small Letter O With Diaeresis",` +
+			`"€":"Euro Sign","😀":"Emoji: Grinning Face","` + "\ufb33" + `":"Hebrew Letter Dalet With Dagesh"}`
+		assert.Equal(t, want, string(canonicalBody([]byte(input))))
+	})
+
+	// Appendix B: bits of a double and what is printed for it.
+	for bits, want := range map[uint64]string{
+		0x0000000000000000: "0",
+		0x0000000000000001: "5e-324",
+		0x8000000000000001: "-5e-324",
+		0x7fefffffffffffff: "1.7976931348623157e+308",
+		0xffefffffffffffff: "-1.7976931348623157e+308",
+		0x4340000000000000: "9007199254740992",
+		0xc340000000000000: "-9007199254740992",
+		0x4430000000000000: "295147905179352830000",
+		0x44b52d02c7e14af5: "9.999999999999997e+22",
+		0x44b52d02c7e14af6: "1e+23",
+		0x44b52d02c7e14af7: "1.0000000000000001e+23",
+		0x444b1ae4d6e2ef4e: "999999999999999700000",
+		0x444b1ae4d6e2ef4f: "999999999999999900000",
+		0x444b1ae4d6e2ef50: "1e+21",
+		0x3eb0c6f7a0b5ed8c: "9.999999999999997e-7",
+		0x3eb0c6f7a0b5ed8d: "0.000001",
+		0x41b3de4355555553: "333333333.3333332",
+		0x41b3de4355555554: "333333333.33333325",
+		0x41b3de4355555555: "333333333.3333333",
+		0x41b3de4355555556: "333333333.3333334",
+		0x41b3de4355555557: "333333333.33333343",
+		0xbecbf647612f3696: "-0.0000033333333333333333",
+		0x43143ff3c1cb0959: "1424953923781206.2",
+	} {
+		t.Run(want, func(t *testing.T) {
+			double := math.Float64frombits(bits)
+			literal := strconv.FormatFloat(double, 'e', -1, 64)
+			assert.Equal(t, want, string(canonicalBody([]byte(literal))), "written as %s", literal)
+			assert.Equal(t, want, string(canonicalBody([]byte(want))), "written as printed")
+		})
+	}
+}
+
+func TestCanonicalBody_RawOrCanonical(t *testing.T) {
+	for _, test := range []struct{ body, want string }{
+		// case 59: equal numbers are equal, whatever their spelling
+		{`{"a":1.0,"b":1e2}`, `{"a":1,"b":100}`},
+		{`{"b":100,"a":1}`, `{"a":1,"b":100}`},
+		{`[1E2,1e+2,1e02,100.0,0.1e3]`, `[100,100,100,100,100]`},
+		{`[0,0.0,0e5,0e-99999999999999999999,0E+9]`, `[0,0,0,0,0]`},
+		{`[10.50,0.000001,0.0000001,1e20,1e21,-1.50]`, `[10.5,0.000001,1e-7,100000000000000000000,1e+21,-1.5]`},
+		{`9007199254740992`, `9007199254740992`},
+		{`999999999999999`, `999999999999999`},
+		{`[1234500000000000000000]`, `[1.2345e+21]`},
+		// members in order at every level, each value once
+		{`{"b":{"d":[{"f":1,"e":2}],"c":{}},"a":"x"}`, `{"a":"x","b":{"c":{},"d":[{"e":2,"f":1}]}}`},
+		{`{"a":{"c":1,"b":2},"d":{"f":3,"e":4},"g":0}`, `{"a":{"b":2,"c":1},"d":{"e":4,"f":3},"g":0}`},
+		{`{"aa":1,"a":2,"":3,"A":4}`, `{"":3,"A":4,"a":2,"aa":1}`},
+		{`{"a\nb":1,"aAb":2,"a\u0001":3}`, `{"a\u0001":3,"a\nb":1,"aAb":2}`},
+		// white space, escapes
+		{" \t\r\n[ 1 , true,\nfalse , null ] \n", `[1,true,false,null]`},
+		{`"\u0041\/\u00e9\u20AC\ud83d\uDE00\u000a\u001F\u007f\u0022\u005c\b\f\n\r\t\"\\"`, "\"A/é€😀\\n\\u001f\u007f\\\"\\\\\\b\\f\\n\\r\\t\\\"\\\\\""},
+		{`"` + "\u2028\uffff" + `"`, `"` + "\u2028\uffff" + `"`},
+		{`"\u0000"`, `"\u0000"`},
+		{`7`, `7`},
+		{" \"\" \n", `""`},
+	} {
+		assert.Equal(t, test.want, string(canonicalBody([]byte(test.body))), "%s", test.body)
+		assert.Equal(t, test.want, string(referenceBody(t, []byte(test.body))), "the reference for %s", test.body)
+	}
+
+	for _, raw := range []string{
+		"", " ", "\xef\xbb\xbf{}", "\u00a0[]", "\f[]", "hello", "a=1&b=2",
+		// case 59: numbers that a double cannot carry
+		`{"amount":9007199254740993}`, `[10000000000000001]`, `12345678901234567890`, `[0.1000000000000000055]`,
+		`100000000000000.01`, `[1e400]`, `[-1e400]`, `1.7976931348623159e308`, `[2e-324]`, `1e-400`,
+		`1e-99999999999999999999`, `1e99999999999999999999`, `[1e-9223372036854775809]`,
+		`-0`, `[-0.0]`, `{"a":-0e5}`,
+		// case 61: duplicate members, surrogates, UTF-8
+		`{"a":1,"a":2}`, `{"a":1,"a":1}`, `[{"b":{"a":1,"\u0061":1}}]`, `{"a":1,"b":2,"a":3}`, `{"b":1,"a":2,"b":3}`,
+		`["\ude00\ud83d"]`, `["\ud83d"]`, `["\ud83dx"]`, `["\ud83d\u0041"]`, `["\ud83d\ud83d"]`, `["\ud83d\n"]`, `"\ude00"`,
+		"[\"\xff\"]", "[\"\xc0\x80\"]", "[\"\xe2\x82\"]", "[\"\xed\xa0\x80\"]", "{\"\xff\":1}",
+		// not JSON
+		`[+1]`, `[01]`, `[1.]`, `[.5]`, `[0x1p4]`, `[1_000]`, `[NaN]`, `[Infinity]`, `[1e]`, `[1e+]`, `[-]`, `[--1]`, `[1.2.3]`, `[1-2]`, `-`,
+		`[1 2]`, `[t rue]`, `[tru]`, `tru`, `truex`, `[True]`, `nul`, `[1,]`, `[,1]`, `[,]`, `{"a":1,}`, `{,}`, `{"a"}`, `{"a":}`, `{a:1}`, `{1:1}`, `{"a" 1}`, `{"a":1 "b":2}`, `{null:1}`,
+		`[`, `]`, `{`, `}`, `[}`, `{]`, `[[]`, `[]]`, `[]{}`, `{}x`, "{}\x00", "\x00", "[\x00]", "[1\x00]",
+		`"`, `"a`, `"a\`, `"a\"`, `"\q"`, `"\u12"`, `"\u12g4"`, `"\u+123"`, `"\`, `"\u`, `"\ud83d\u"`, "\"\n\"", "\"\x1f\"", `{"a":1,"b`, `[{"a":1,"\q]`, `{"a\q":1}`, "'a'",
+	} {
+		assert.Equal(t, raw, string(canonicalBody([]byte(raw))))
+		assert.Equal(t, raw, string(referenceBody(t, []byte(raw))), "the reference for %q", raw)
+	}
+}
+
+// strconv.ParseFloat, and jcs.Transform with it, is wrong about numbers with
+// hundreds of digits and an exponent. Their exact value counts here, too.
+func TestCanonicalBody_LongNumbers(t *testing.T) {
+	zeros := strings.Repeat("0", 10_000)
+	for literal, want := range map[string]string{
+		"1" + zeros + "e-10000":                     "1",
+		"-12" + zeros + "E-9999":                    "-120",
+		"0." + zeros + "1e10001":                    "1",
+		"0." + zeros + "15e+10003":                  "150",
+		"1." + zeros + "e2":                         "100",
+		"0." + zeros:                                "0",
+		"0e1" + zeros:                               "0",
+		"5" + zeros + "e-010323":                    "5e-323",
+		"3" + zeros + "e-10324":                     "", // the nearest double is 5e-324
+		"1" + zeros + "e-9000":                      "",
+		"1" + zeros + "e-100000":                    "",
+		"1" + zeros + "e-1000016442979868502664976": "", // 10000 modulo 2^64
+		"1" + zeros + "1e-10000":                    "",
+		"1" + zeros:                                 "",
+		"-0." + zeros:                               "",
+	} {
+		if want == "" {
+			want = literal
+		}
+		assert.Equal(t, want, string(canonicalBody([]byte(literal))), "%.10s...%s", literal, literal[len(literal)-10:])
+	}
+}
+
+// Bodies that must not share a fingerprint: cases 59, 61 and 63.
+func TestCanonicalBody_DifferentRequestsDiffer(t *testing.T) {
+	for _, pair := range [][2]string{
+		{`{"amount":9007199254740993}`, `{"amount":9007199254740992}`},
+		{`[0.1]`, `[0.1000000000000000055]`},
+		{`[1e-400]`, `[0]`},
+		{`[-0]`, `[0]`},
+		{`[1e400]`, `[1.7976931348623157e308]`},
+		{`["\ude00\ud83d"]`, `["\ufffd"]`},
+		{"[\"\xff\"]", `["\ufffd"]`},
+		{`{"a":1,"a":2}`, `{"a":2}`},
+		{strings.Repeat("[", 100_000), strings.Repeat("[", 100_001)},
+		{strings.Repeat(`{"a":`, 600) + "1" + strings.Repeat("}", 600), strings.Repeat(`{"a":`, 600) + "2" + strings.Repeat("}", 600)},
+	} {
+		a := fingerprint("POST", "/", nil, canonicalBody([]byte(pair[0])))
+		b := fingerprint("POST", "/", nil, canonicalBody([]byte(pair[1])))
+		assert.NotEqual(t, a, b, "%.60q and %.60q", pair[0], pair[1])
+		again := fingerprint("POST", "/", nil, canonicalBody([]byte(pair[0])))
+		assert.Equal(t, a, again, "a repeat of %.60q", pair[0])
+	}
+}
+
+func TestCanonicalBody_Bounds(t *testing.T) {
+	nested := func(depth int) string { return strings.Repeat("[ ", depth) + strings.Repeat("]", depth) }
+	assert.Equal(t, strings.ReplaceAll(nested(512), " ", ""), string(canonicalBody([]byte(nested(512)))))
+	assert.Equal(t, nested(513), string(canonicalBody([]byte(nested(513)))))
+
+	mixed := strings.Repeat(`[{"a": `, 256) + "1" + strings.Repeat("}]", 256)
+	assert.Equal(t, strings.ReplaceAll(mixed, " ", ""), string(canonicalBody([]byte(mixed))))
+	assert.Equal(t, "["+mixed+"]", string(canonicalBody([]byte("["+mixed+"]"))))
+
+	// Brackets in strings are no levels, and a level ends.
+	assert.Equal(t, `["`+strings.Repeat("[", 600)+`"]`, string(canonicalBody([]byte(` ["`+strings.Repeat("[", 600)+`"]`))))
+	wide := "[" + strings.Repeat("[],", 1000) + "[]]"
+	assert.Equal(t, wide, string(canonicalBody([]byte(" "+wide))))
+
+	padded := func(size int) string { return "[1" + strings.Repeat(" ", size-3) + "]" }
+	assert.Equal(t, "[1]", string(canonicalBody([]byte(padded(1<<20)))))
+	assert.Equal(t, padded(1<<20+1), string(canonicalBody([]byte(padded(1<<20+1)))))
+}
+
+// Case 63: what an attacker sends costs work and memory in proportion to its
+// size. Work shows as allocation: a copy per level or a tree of nodes would
+// be far beyond the bound, and recursion beyond it would end the process.
+func TestCanonicalBody_CostIsLinear(t *testing.T) {
+	const size = maxCanonicalBytes
+	fill := func(head, unit, tail string) []byte {
+		return []byte(head + strings.Repeat(unit, (size-len(head)-len(tail))/len(unit)) + tail)
+	}
+	var members, unordered strings.Builder
+	for i := 0; members.Len() < size-40; i++ {
+		fmt.Fprintf(&members, `,"%x":0`, i)
+	}
+	for range 511 {
+		unordered.WriteString(`{"b":0,"a":`)
+	}
+	tests := map[string]struct {
+		body  []byte
+		raw   bool
+		bound uint64 // bytes allocated for each byte of the body
+	}{
+		"many numbers":                 {body: fill("[", "0,", "0 ]"), bound: 2},
+		"many empty objects":           {body: fill("[", "{},", "0 ]"), bound: 2},
+		"many small objects":           {body: fill("[", `{"b":0,"a":0},`, "0 ]"), bound: 64},
+		"many members":                 {body: []byte(`{"x":0` + members.String() + `}`), bound: 64},
+		"many escapes":                 {body: fill(`["`, `\n\u0041`, `"]`), bound: 4},
+		"many small escapes":           {body: fill(`[`, `"\n",`, `0 ]`), bound: 4},
+		"many fractions":               {body: fill("[", "1.0,", "0 ]"), bound: 8},
+		"copies of a deep end":         {body: fill(unordered.String()+`"`, "x", `"`+strings.Repeat("}", 511)), bound: 8},
+		"long literal":                 {body: fill("1.", "0", ""), bound: 4},
+		"long exact exponent":          {body: fill("1e", "0", "1"), bound: 4},
+		"long literal, raw":            {body: fill("", "1", ""), raw: true, bound: 2},
+		"long exponent, raw":           {body: fill("1e", "9", ""), raw: true, bound: 4},
+		"long zero, raw":               {body: fill("-0.", "0", "e5"), raw: true, bound: 2},
+		"point and exponent far apart": {body: fill("0.", "0", "1e1048567"), bound: 2},
+		"open brackets, raw":           {body: fill("", "[", ""), raw: true, bound: 2},
+		"open objects, raw":            {body: fill("", `{"a":`, ""), raw: true, bound: 2},
+		"closed brackets, raw":         {body: fill("", "]", ""), raw: true, bound: 2},
+		"open string, raw":             {body: fill(`["`, `\"`, ""), raw: true, bound: 4},
+		"deep string, raw":             {body: fill(strings.Repeat("[", 1000)+`"`, "x", `"`+strings.Repeat("]", 1000)), raw: true, bound: 2},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			require.LessOrEqual(t, len(test.body), size)
+			require.Greater(t, len(test.body), size-64)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			canonical := canonicalBody(test.body)
+			runtime.ReadMemStats(&after)
+			assert.LessOrEqual(t, (after.TotalAlloc-before.TotalAlloc)/size, test.bound, "bytes allocated for each byte")
+			assert.Equal(t, test.raw, bytes.Equal(canonical, test.body), "raw")
+		})
+	}
+
+	t.Run("20 deep objects at once", func(t *testing.T) {
+		var group sync.WaitGroup
+		for i := range 20 {
+			group.Go(func() {
+				body := []byte(strings.Repeat(`{"a":`, 9999) + strconv.Itoa(i) + strings.Repeat("}", 9999))
+				assert.Equal(t, body, canonicalBody(body))
+			})
+		}
+		group.Wait()
+	})
+}
+
+// Random documents, written twice in different order and spelling.
+func TestCanonicalBody_AgreesWithReference(t *testing.T) {
+	random := rand.New(rand.NewPCG(8785, 1))
+	canonicals := 0
+	for range 10_000 {
+		value := []any{randomValue(random, 4), randomValue(random, 4)}
+		first, second := spell(random, value), spell(random, value)
+		got := canonicalBody(first)
+		require.Equal(t, string(referenceBody(t, first)), string(got), "%s", first)
+		if !bytes.Equal(got, first) {
+			canonicals++
+			require.Equal(t, string(got), string(canonicalBody(second)), "%s and %s", first, second)
+		}
+		require.Equal(t, string(got), string(canonicalBody(got)), "idempotent")
+
+		// One byte changed, cut or doubled.
+		broken := bytes.Clone(first)
+		at := random.IntN(len(broken))
+		switch random.IntN(3) {
+		case 0:
+			broken[at] = byte(random.IntN(256))
+		case 1:
+			broken = append(broken[:at], broken[at+1:]...)
+		case 2:
+			broken = append(broken[:at+1], broken[at:]...)
+		}
+		require.Equal(t, string(referenceBody(t, broken)), string(canonicalBody(broken)), "%q", broken)
+	}
+	assert.Greater(t, canonicals, 7_500)
+}
+
+type randomMember struct {
+	name  string
+	value any
+}
+
+func randomValue(random *rand.Rand, depth int) any {
+	kind := random.IntN(8)
+	if depth == 0 {
+		kind = random.IntN(6)
+	}
+	switch kind {
+	case 0:
+		return random.IntN(2) == 0
+	case 1:
+		return nil
+	case 2, 3:
+		return randomText(random)
+	case 4:
+		return json.Number(strconv.Itoa(random.IntN(2_000_000) - 1_000_000))
+	case 5:
+		return json.Number(strconv.FormatFloat(math.Round(random.NormFloat64()*1e5)/100+0.01, 'f', -1, 64))
+	case 6:
+		elements := make([]any, random.IntN(4))
+		for i := range elements {
+			elements[i] = randomValue(random, depth-1)
+		}
+		return elements
+	}
+	members := make([]randomMember, 0, 5)
+	seen := map[string]bool{}
+	for range random.IntN(6) {
+		if name := randomText(random); !seen[name] {
+			seen[name] = true
+			members = append(members, randomMember{name, randomValue(random, depth-1)})
+		}
+	}
+	return members
+}
+
+func randomText(random *rand.Rand) string {
+	alphabet := []rune("aab/\"\\\b\n\x00\x1f\x7fzäÄ\u0080\u07ff\u0800€\ud7ff\ue000\ufb33\uffff\U00010000😀\U0010ffff")
+	text := make([]rune, random.IntN(5))
+	for i := range text {
+		text[i] = alphabet[random.IntN(len(alphabet))]
+	}
+	return string(text)
+}
+
+// spell writes a value with members in any order and escapes and white space
+// at will.
+func spell(random *rand.Rand, value any) []byte {
+	space := func() string { return strings.Repeat(" ", random.IntN(2)) }
+	switch v := value.(type) {
+	case json.Number:
+		switch {
+		case random.IntN(2) == 0:
+			return []byte(v)
+		case strings.Contains(string(v), "."):
+			return []byte(v + "0")
+		}
+		return []byte(v + ".0")
+	case string:
+		return spellText(random, v)
+	case []any:
+		parts := make([][]byte, len(v))
+		for i := range v {
+			parts[i] = spell(random, v[i])
+		}
+		return fmt.Appendf(nil, "[%s%s%s]", space(), bytes.Join(parts, []byte(space()+","+space())), space())
+	case []randomMember:
+		parts := make([][]byte, len(v))
+		for i, from := range random.Perm(len(v)) {
+			parts[i] = fmt.Appendf(nil, "%s%s:%s%s", spellText(random, v[from].name), space(), space(), spell(random, v[from].value))
+		}
+		return fmt.Appendf(nil, "{%s%s%s}", space(), bytes.Join(parts, []byte(space()+","+space())), space())
+	}
+	text, _ := json.Marshal(value)
+	return text
+}
+
+func spellText(random *rand.Rand, text string) []byte {
+	out := []byte{'"'}
+	for _, char := range text {
+		if escape := escapeFor(char); escape != "" && random.IntN(2) == 0 {
+			out = append(out, escape...)
+		} else if char < ' ' || char == '"' || char == '\\' || random.IntN(4) == 0 {
+			if char > 0xffff {
+				high, low := (char-0x10000)>>10+0xd800, (char-0x10000)&0x3ff+0xdc00
+				out = fmt.Appendf(out, `\u%04x\u%04X`, high, low)
+			} else {
+				out = fmt.Appendf(out, `\u%04x`, char)
+			}
+		} else {
+			out = append(out, string(char)...)
+		}
+	}
+	return append(out, '"')
+}
+
+func escapeFor(char rune) string {
+	return map[rune]string{'"': `\"`, '\\': `\\`, '/': `\/`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}[char]
+}
+
+func FuzzCanonicalBody(f *testing.F) {
+	for _, seed := range []string{
+		``, ` `, `{}`, `[]`, `null`, `"a"`, `-0`, `[1e2,1.50,9007199254740993,5e-324,0.000001]`,
+		`{"b":{"d":1,"c":[{"f":1,"e":2}]},"a":"\u0041\/\ud83d\ude00\u0001"}`,
+		`{"a":1,"\u0061":1}`, `["\ud800"]`, "[\"\xff\"]", `{"` + "\ufb33" + `":1,"😀":2,"€":3}`, `[1 2]`, `{"a":1,"b`, `[[[[[[[[]]]]]]]]`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		canonical := canonicalBody(body)
+		if len(body) <= 800 { // numbers with more digits: TestCanonicalBody_LongNumbers
+			require.Equal(t, string(referenceBody(t, body)), string(canonical), "%q", body)
+		}
+		require.Equal(t, string(canonical), string(canonicalBody(canonical)), "idempotent: %q", body)
+		if !bytes.Equal(canonical, body) {
+			require.True(t, equalExact(decodeExact(t, body), decodeExact(t, canonical)), "%q", body)
+		}
+	})
+}
