@@ -89,7 +89,14 @@ func (a *answerer) fingerprint(body []byte) ([32]byte, error) {
 func (a *answerer) run(req Request, body []byte, next http.Handler) {
 	c := &call{shell: a.shell, req: req, work: func(ctx context.Context) (Response, error) {
 		rec := newRecorder(a.w, a.shell.cfg.MaxResponseBody)
-		next.ServeHTTP(rec, requestWithBody(a.r, ctx, body))
+		r := requestWithBody(a.r, ctx, body)
+		defer func() {
+			a.r.Pattern = r.Pattern // outer middleware reads it, and a mux set it on the copy
+			if r.MultipartForm != nil {
+				_ = r.MultipartForm.RemoveAll() // net/http removes the files of its own request only
+			}
+		}()
+		next.ServeHTTP(rec, r)
 		a.first = rec.result()
 		return a.response()
 	}}

@@ -22,6 +22,10 @@
 // # What a handler must do
 //
 // Write effects through the claim's transaction; an effect elsewhere is not undone by a rollback. Do not stream, flush or
-// hijack. Do not end the transaction. An error that aborted the transaction (40001, 40P01, 55P03) makes the shell run
-// the handler again with the original body, so anything outside the transaction may happen twice.
+// hijack. Do not end the transaction.
+//
+// A handler may run again: an error that aborted the transaction (40001, 40P01, 55P03) makes the shell call it once more
+// with the original body, and a client that hangs up cancels its context and with it a statement that runs. All that it
+// did is rolled back then, so only what it did outside the transaction can happen twice. Once it has returned, nothing is
+// cancelled any more.
 package goshell
