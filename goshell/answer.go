@@ -62,6 +62,10 @@ func (a *answerer) read(lines []string, principal string) (req Request, body []b
 		return req, nil, false
 	}
 	ttl := a.op.TTL
+	if err := checkDuration("Operation.TTL", ttl); err != nil {
+		a.fault(err)
+		return req, nil, false
+	}
 	if ttl == 0 {
 		ttl = a.shell.cfg.TTL
 	}
@@ -135,7 +139,7 @@ func (a *answerer) response() (Response, error) {
 
 // deliver answers with the result of the call.
 func (a *answerer) deliver(res result) {
-	a.event.Outcome, a.flush = res.outcome, res.open
+	a.event.Outcome, a.flush = res.outcome, res.open != nil
 	codes := a.shell.cfg.Contract.Codes
 	switch {
 	case errors.Is(res.err, ErrUnavailable):
@@ -162,7 +166,7 @@ func (a *answerer) deliver(res result) {
 func (a *answerer) stored(resp Response) recorded {
 	rec := a.first
 	rec.body = resp.Body
-	if _, set := rec.contentType(); !set && len(rec.body) > 0 {
+	if _, set := rec.header["Content-Type"]; !set && len(rec.body) > 0 {
 		rec.header.Set("Content-Type", bodyType(resp.Status))
 	}
 	return rec
@@ -248,10 +252,10 @@ func (a *answerer) unavailable(err error) {
 		Detail: "The request could not be made safe against repetition right now: send it again with the same Idempotency-Key."})
 }
 
-// fault answers 500: nothing took effect, and somebody has to mend something.
+// fault answers 500: somebody has to mend something, and a repeat would meet the same.
 func (a *answerer) fault(err error) {
 	a.report(err)
-	a.problem(Problem{Status: http.StatusInternalServerError, Code: "internal_error", Detail: "The request failed and nothing took effect."})
+	a.problem(Problem{Status: http.StatusInternalServerError, Code: "internal_error", Detail: "The request failed."})
 }
 
 // report tells the observer and the log, but a client that hung up is no fault to log.

@@ -2,7 +2,7 @@ package goshell
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -12,9 +12,8 @@ import (
 type Claim struct {
 	tx *claimTx
 
-	mu           sync.Mutex
-	secret       bool
-	rollbackOnly bool
+	secret       atomic.Bool
+	rollbackOnly atomic.Bool
 }
 
 type claimKey struct{}
@@ -27,7 +26,8 @@ func FromContext(ctx context.Context) *Claim {
 
 // Tx returns the transaction of the claim: everything written through it commits together with the stored response. It
 // can do all that a pgx.Tx can but end: Commit and Rollback return [ErrTxManaged], while those of nested transactions
-// work. It is nil when c is nil, and closed once the handler has returned.
+// work. Do not end it by SQL text either: the shell notices, answers 500, and the key stays blocked until its TTL ends. It
+// is nil when c is nil, and closed once the handler has returned.
 func (c *Claim) Tx() pgx.Tx {
 	if c == nil {
 		return nil
@@ -39,52 +39,32 @@ func (c *Claim) Tx() pgx.Tx {
 // stored, only its id; a replay answers 409. Without a claim in ctx it does nothing.
 func MarkOneTimeSecret(ctx context.Context) {
 	if c := FromContext(ctx); c != nil {
-		c.mu.Lock()
-		c.secret = true
-		c.mu.Unlock()
+		c.secret.Store(true)
 	}
 }
 
 // OneTimeSecretMarked tells whether [MarkOneTimeSecret] was called in this attempt.
 func OneTimeSecretMarked(ctx context.Context) bool {
 	c := FromContext(ctx)
-	if c == nil {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.secret
+	return c != nil && c.secret.Load()
 }
 
 // InTx runs fn in the transaction of the claim in ctx, or, without one, in a transaction of its own that it commits
-// when fn returns nil and rolls back otherwise. So the same code serves keyed and other requests. An error of fn makes
-// the claim's transaction rollback-only: a 2xx answered after it becomes 500.
+// when fn returns nil and rolls back otherwise. So the same code serves keyed and other requests. It returns the error of
+// fn, or, without a claim, that of BEGIN or COMMIT. An error or panic of fn makes the claim's transaction rollback-only: a
+// 2xx answered after it becomes 500.
 func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(pgx.Tx) error) error {
 	c := FromContext(ctx)
 	if c == nil {
 		return pgx.BeginFunc(ctx, pool, fn)
 	}
-	finished := false
+	ok := false
 	defer func() {
-		if !finished {
-			c.failTx()
+		if !ok {
+			c.rollbackOnly.Store(true)
 		}
 	}()
-	if err := fn(c.tx); err != nil {
-		return err
-	}
-	finished = true
-	return nil
-}
-
-func (c *Claim) failTx() {
-	c.mu.Lock()
-	c.rollbackOnly = true
-	c.mu.Unlock()
-}
-
-func (c *Claim) mustRollBack() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.rollbackOnly
+	err := fn(c.tx)
+	ok = err == nil
+	return err
 }

@@ -59,8 +59,8 @@ type Config struct {
 	// cannot use up the pool. The next one gets 409 at once. Zero means half the pool, at least 1.
 	MaxWaiting int
 
-	// Attempts is how often a request is tried when the database asks for a new transaction (40001, 40P01, 55P03). Zero
-	// means 3.
+	// Attempts is how often a request is tried when the database asks for a new transaction: after 40001 and 40P01, and after
+	// a 55P03 of the handler's own statements. Zero means 3.
 	Attempts int
 
 	// AcquireTimeout is how long to wait for a pooled connection before answering 503. Zero means 5 seconds.
@@ -77,7 +77,7 @@ type Config struct {
 	// TxOptions are those of the transaction, such as the isolation level. It cannot be read-only.
 	TxOptions pgx.TxOptions
 
-	// Logger gets one record per fault, without bodies, keys of others or secrets. Nil means slog.Default().
+	// Logger gets one record per fault, without keys, bodies or secrets. Nil means slog.Default().
 	Logger *slog.Logger
 
 	// Observer is told how each keyed request ended. Nil means nobody.
@@ -146,7 +146,7 @@ func (c Config) withDefaults(pool *pgxpool.Pool) (Config, error) {
 		{"FinishTimeout", &c.FinishTimeout, defaultFinishTimeout},
 		{"HandlerLimit", &c.HandlerLimit, defaultHandlerLimit},
 	} {
-		if err := checkDuration(d.name, *d.value); err != nil {
+		if err := checkDuration("Config."+d.name, *d.value); err != nil {
 			return c, err
 		}
 		if *d.value == 0 {

@@ -3,7 +3,6 @@ package goshell
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -24,16 +23,15 @@ func (s *Shell) Do(ctx context.Context, req Request, fn func(context.Context) (R
 	if req.Principal, err = parsePrincipal(req.Principal); err != nil {
 		return Response{}, "", err
 	}
-	if req.Key, err = parseKey([]string{req.Key}, KeyUUID); err != nil {
-		return Response{}, "", fmt.Errorf("goshell: Request.Key: %w", err)
+	if !isUUID(req.Key) {
+		return Response{}, "", errors.New("goshell: Request.Key is not a UUID of 36 characters")
 	}
+	req.Key = strings.ToLower(req.Key)
 	if req.Fingerprint == [32]byte{} {
 		return Response{}, "", errors.New("goshell: Request.Fingerprint is not set: use Contract.Fingerprint or a SHA-256 of the message")
 	}
-	for name, d := range map[string]time.Duration{"Request.TTL": req.TTL, "Request.LockTimeout": req.LockTimeout} {
-		if err := checkDuration(name, d); err != nil {
-			return Response{}, "", err
-		}
+	if err := errors.Join(checkDuration("Request.TTL", req.TTL), checkDuration("Request.LockTimeout", req.LockTimeout)); err != nil {
+		return Response{}, "", err
 	}
 	if req.TTL == 0 {
 		req.TTL = s.cfg.TTL

@@ -2,6 +2,8 @@ package goshell
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -37,6 +39,7 @@ var (
 const (
 	stateClaimLost            = "ID001"
 	stateForeignKeyViolation  = "23503"
+	stateInFailedTransaction  = "25P02"
 	stateSerializationFailure = "40001"
 	stateDeadlockDetected     = "40P01"
 	stateLockNotAvailable     = "55P03"
@@ -63,8 +66,8 @@ func wantsNewTransaction(err error) bool {
 	return false
 }
 
-// storeError maps a server error to a sentinel where there is one. The server's detail and context can hold values of
-// the application and are left out.
+// storeError maps a server error to a sentinel where there is one. Only Error() of other server errors is ever shown: it
+// leaves out the detail and the context, which can hold values of the application.
 func storeError(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -75,20 +78,21 @@ func storeError(err error) error {
 		return ErrClaimLost
 	case pg.Code == stateForeignKeyViolation && pg.ConstraintName == principalConstraint:
 		return ErrUnknownPrincipal
-	case jsonRefused(pg.Code):
-		return errors.Join(ErrResponse, errJSON)
 	}
 	return err
 }
 
-var errJSON = errors.New("goshell: the body is not JSON that jsonb can hold (the mode UnitOfWork stores JSON only; any other body needs UnitOfWorkBytes)")
-
-// jsonRefused tells the SQLSTATEs with which jsonb refuses a text: not JSON, a NUL escape, a number out of range, too
-// deep, not UTF-8, too large.
-func jsonRefused(code string) bool {
-	switch code {
+// bodyError says of an error of the call that carries a body whether it is the body that jsonb refuses: not JSON, a NUL
+// escape, a number out of range, too deep, not UTF-8, too large.
+func bodyError(err error) error {
+	switch sqlState(err) {
 	case "22P02", "22P05", "22003", "54001", "22021", "54000":
-		return true
+		return fmt.Errorf("%w: the body is not JSON that jsonb can hold (the mode UnitOfWork stores JSON only; any other body needs UnitOfWorkBytes): %w", ErrResponse, err)
 	}
-	return false
+	return err
+}
+
+// misuse tells an error that a repeat cannot mend: an argument that the functions refuse.
+func misuse(err error) bool {
+	return strings.HasPrefix(sqlState(err), "22")
 }

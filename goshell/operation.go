@@ -23,7 +23,8 @@ type Operation struct {
 	Location func(resourceID string) string
 
 	// Fingerprint returns what stands for the body in the fingerprint, so that a member which changes with each try can
-	// be left out. Write a version of the rule into the result: a changed rule must not match what an older one stored.
+	// be left out; JSON is still brought into canonical form. Write a version of the rule into the result: a changed rule
+	// must not match what an older one stored.
 	// An error answers 400 and the handler does not run. Nil means the canonical body.
 	Fingerprint func(r *http.Request, body []byte) ([]byte, error)
 }

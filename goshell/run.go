@@ -29,95 +29,89 @@ type result struct {
 	response Response // what to answer: stored, replayed, or the operation's own with NotStored
 	entry    Entry    // what is recorded, when another request stored it or runs
 	err      error    // a fault; ErrUnavailable wants a repeat
-	open     bool     // a ROLLBACK is under way while the result is delivered
+	open     *unit    // still in its transaction, which has nothing to keep
 }
+
+// unlearned is how long to wait while neither Config nor the settings row were heard: what that row says when nobody
+// changed it.
+const unlearned = 2 * time.Second
 
 // run goes through the call and hands its result to deliver, once. What is told to the client may not wait for the
 // database any more, and the pool may not wait for a slow client: so the transaction of a replay is rolled back while
 // deliver writes.
 func (c *call) run(ctx context.Context, deliver func(result)) {
-	started := time.Now()
-	bound := c.req.LockTimeout
-	if bound == 0 {
-		bound = c.shell.wait.get()
-	}
-	leave := c.shell.flights.enter(ctx, flightKey{c.req.Principal, c.req.Key}, bound)
-	if leave == nil {
-		c.waited = time.Since(started)
-		if err := ctx.Err(); err != nil {
-			deliver(result{err: unavailable(err)})
-			return
-		}
-		deliver(result{outcome: InProgress, entry: Entry{RetryAfter: time.Second}})
-		return
-	}
-	left := false
-	defer func() {
-		if !left {
-			leave(false)
-		}
-	}()
-
-	res, open := c.tries(ctx, started, bound)
-	left = true
-	leave(res.outcome == Claimed || res.outcome == Stored || res.outcome == Replay || res.outcome == Reused)
-
-	if open != nil {
-		res.open = true
+	res := c.settle(ctx)
+	if res.open != nil {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			ctx, cancel := c.shell.detached(ctx)
-			defer cancel()
-			open.rollback(ctx)
+			c.rollback(ctx, res.open)
 		}()
 		defer func() { <-done }()
 	}
 	deliver(res)
 }
 
-// tries repeats the attempt as often as the database asks for a new transaction. The unit that it returns, if any, still
-// has its transaction open.
-func (c *call) tries(ctx context.Context, started time.Time, bound time.Duration) (result, *unit) {
+// settle waits for its turn in this process and repeats the attempt as often as the database asks for a new transaction.
+func (c *call) settle(ctx context.Context) (res result) {
+	started := time.Now()
+	bound := c.req.LockTimeout
+	if bound == 0 {
+		bound, _ = c.shell.wait.get()
+	}
+	if bound == 0 {
+		bound = unlearned
+	}
+	leave := c.shell.flights.enter(ctx, flightKey{c.req.Principal, c.req.Key}, bound)
+	spent := time.Since(started)
+	c.waited = spent
+	if leave == nil {
+		if err := ctx.Err(); err != nil {
+			return result{err: unavailable(err)}
+		}
+		return result{outcome: InProgress, entry: Entry{RetryAfter: time.Second}}
+	}
+	stored := false
+	defer func() { leave(stored) }()
+
 	req := c.req
-	if spent := time.Since(started); spent > time.Millisecond {
+	if spent > time.Millisecond {
 		// Another request of this process was waited for: that counts.
 		req.LockTimeout = max(time.Millisecond, bound-spent)
-		c.waited = spent
 	}
 	for {
 		c.attempts++
-		res, open, again := c.attempt(ctx, req)
+		res, again := c.attempt(ctx, req)
 		if again == nil {
-			return res, open
+			stored = res.outcome == Claimed || res.outcome == Stored || res.outcome == Replay || res.outcome == Reused
+			return res
 		}
 		if c.attempts == c.shell.cfg.Attempts {
-			return result{err: fmt.Errorf("%w: given up after %d attempts: %w", ErrUnavailable, c.attempts, again)}, nil
+			return result{err: fmt.Errorf("%w: given up after %d attempts: %w", ErrUnavailable, c.attempts, again)}
 		}
 		req = c.req
 	}
 }
 
 // attempt is one transaction. again says why it wants to be tried anew.
-func (c *call) attempt(ctx context.Context, req Request) (res result, open *unit, again error) {
+func (c *call) attempt(ctx context.Context, req Request) (res result, again error) {
 	u, err := c.shell.acquire(ctx)
 	if err != nil {
-		return result{err: err}, nil, nil
+		return result{err: err}, nil
 	}
 	asked := time.Now()
 	entry, tx, err := c.begin(ctx, u, req)
 	c.waited += time.Since(asked)
-	if err != nil {
+	switch {
+	case err != nil:
 		c.rollback(ctx, u)
 		if wantsNewTransaction(err) {
-			return result{}, nil, err
+			return result{}, err
 		}
-		return result{err: unavailable(err)}, nil, nil
+		return result{err: storeFault(err)}, nil
+	case entry.Outcome != Claimed:
+		return result{outcome: entry.Outcome, response: entry.Response, entry: entry, open: u}, nil
 	}
-	if entry.Outcome != Claimed {
-		return result{outcome: entry.Outcome, response: entry.Response, entry: entry}, u, nil
-	}
-
 	claim := &Claim{tx: &claimTx{tx: tx, state: &txState{}}}
 	resp, err := c.operate(ctx, u, claim)
 	return c.finish(ctx, u, claim, entry, resp, err)
@@ -131,9 +125,11 @@ func (c *call) begin(ctx context.Context, u *unit, req Request) (Entry, pgx.Tx, 
 	default:
 		req.LockTimeout = time.Millisecond
 	}
-	if bound := max(req.LockTimeout, c.shell.wait.get()); !c.shell.wait.unknown() {
+	// A server that cannot be heard must not hold the request for ever. While the bound is not known no limit can be set:
+	// it could cut a wait that the settings row allows.
+	if bound, _ := c.shell.wait.get(); bound != 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, bound+c.shell.cfg.FinishTimeout)
+		ctx, cancel = context.WithTimeout(ctx, max(bound, req.LockTimeout)+c.shell.cfg.FinishTimeout)
 		defer cancel()
 	}
 	return u.begin(ctx, req)
@@ -152,105 +148,101 @@ func (c *call) operate(ctx context.Context, u *unit, claim *Claim) (Response, er
 	}()
 	resp, err := c.work(hctx)
 	returned = true
-	resp.OneTimeSecret = resp.OneTimeSecret || OneTimeSecretMarked(hctx)
+	resp.OneTimeSecret = resp.OneTimeSecret || claim.secret.Load()
 	return resp, err
 }
 
 // finish ends the transaction as the response asks, whether the client is still there or not.
-func (c *call) finish(ctx context.Context, u *unit, claim *Claim, claimed Entry, resp Response, err error) (result, *unit, error) {
+func (c *call) finish(ctx context.Context, u *unit, claim *Claim, claimed Entry, resp Response, err error) (res result, again error) {
 	ctx, cancel := c.shell.detached(ctx)
 	defer cancel()
 
 	status := u.txStatus()
 	if wanted := claim.tx.state.retryError(); wanted != nil && status == 'E' {
 		u.rollback(ctx)
-		return result{}, nil, wanted
+		return result{}, wanted
 	}
 	if err != nil || !c.shell.final(resp) {
 		u.rollback(ctx)
-		return result{outcome: NotStored, response: resp, err: err}, nil, nil
+		return result{outcome: NotStored, response: resp, err: err}, nil
 	}
 	if resp.Status >= 400 {
-		return c.saveFinal(ctx, u, resp)
+		return c.saveFinal(ctx, u, resp), nil
 	}
 
 	switch {
-	case claim.mustRollBack():
+	case claim.rollbackOnly.Load():
 		err = ErrRollbackOnly
 	case status == 0:
-		err = unavailable(errors.New("goshell: the connection was lost while the handler ran"))
+		err = unavailable(errors.New("the connection was lost while the handler ran"))
 	case status == 'E':
-		err = errors.New("goshell: a statement failed and aborted the transaction, but the handler answered success")
+		err = errors.New("a statement failed and aborted the transaction, but the handler answered success")
 	case status != 'T':
 		err = ErrClaimLost
 	}
 	if err != nil {
 		u.rollback(ctx)
-		return result{err: err}, nil, nil
+		return result{err: err}, nil
 	}
 
 	stored, err := u.complete(ctx, c.req, resp)
 	switch {
 	case err == nil:
 		u.release()
-		return result{outcome: Claimed, response: stored, entry: claimed}, nil, nil
+		return result{outcome: Claimed, response: stored, entry: claimed}, nil
 	case errors.Is(err, errOutcomeUnknown):
 		u.destroy()
-		return c.ask(ctx, claimed, resp, err)
+		return c.ask(ctx, claimed, resp, err), nil
 	}
 	u.rollback(ctx)
 	if wantsNewTransaction(err) {
-		return result{}, nil, err
+		return result{}, err
 	}
-	return result{err: storeError(err)}, nil, nil
+	return result{err: storeError(err)}, nil
 }
 
 // ask finds out, once and on a new connection, what became of a COMMIT whose answer was lost.
-func (c *call) ask(ctx context.Context, claimed Entry, resp Response, lost error) (result, *unit, error) {
+func (c *call) ask(ctx context.Context, claimed Entry, resp Response, lost error) result {
 	ctx, cancel := c.shell.detached(ctx)
 	defer cancel()
 	u, err := c.shell.acquire(ctx)
 	if err != nil {
-		return result{err: err}, nil, nil
+		return result{err: err}
 	}
 	entry, _, err := u.begin(ctx, c.req)
 	switch {
 	case err != nil:
 		u.rollback(ctx)
-		return result{err: unavailable(err)}, nil, nil
+		return result{err: unavailable(err)}
 	case entry.Outcome != Replay:
 		u.rollback(ctx)
-		return result{err: unavailable(lost)}, nil, nil
+		return result{err: unavailable(lost)}
 	case entry.CreatedAt.Equal(claimed.CreatedAt):
 		// Our own COMMIT, so this is still the first answer.
-		u.rollback(ctx)
 		if !resp.OneTimeSecret {
 			resp.Body = entry.Response.Body
 		}
-		return result{outcome: Claimed, response: resp, entry: entry}, nil, nil
+		return result{outcome: Claimed, response: resp, entry: entry, open: u}
 	}
-	return result{outcome: Replay, response: entry.Response, entry: entry}, u, nil
+	return result{outcome: Replay, response: entry.Response, entry: entry, open: u}
 }
 
 // saveFinal stores a final 4xx. Unless that is confirmed it may not be answered: a repeat would run again.
-func (c *call) saveFinal(ctx context.Context, u *unit, resp Response) (result, *unit, error) {
+func (c *call) saveFinal(ctx context.Context, u *unit, resp Response) result {
 	if u.txStatus() == 0 {
 		u.release()
 		var err error
 		if u, err = c.shell.acquire(ctx); err != nil {
-			return result{err: err}, nil, nil
+			return result{err: err}
 		}
 	}
 	entry, err := u.saveFinal(ctx, c.req, resp)
 	if err != nil {
 		u.rollback(ctx)
-		if err = storeError(err); !errors.Is(err, ErrResponse) && !errors.Is(err, ErrUnknownPrincipal) {
-			err = unavailable(err)
-		}
-		return result{err: err}, nil, nil
+		return result{err: storeFault(err)}
 	}
 	u.release()
-	return result{outcome: entry.Outcome, response: entry.Response, entry: entry}, nil, nil
+	return result{outcome: entry.Outcome, response: entry.Response, entry: entry}
 }
 
 func (c *call) rollback(ctx context.Context, u *unit) {
@@ -277,5 +269,14 @@ func (s *Shell) final(resp Response) bool {
 
 // unavailable marks an error of the store: a repeat with the same key is safe.
 func unavailable(err error) error {
-	return fmt.Errorf("%w: %w", ErrUnavailable, storeError(err))
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// storeFault is what an error of claiming or saving means to the client: something to mend, or else a repeat.
+func storeFault(err error) error {
+	err = storeError(err)
+	if errors.Is(err, ErrResponse) || errors.Is(err, ErrUnknownPrincipal) || misuse(err) {
+		return err
+	}
+	return unavailable(err)
 }

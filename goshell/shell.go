@@ -38,8 +38,9 @@ func New(pool *pgxpool.Pool, c Config) (*Shell, error) {
 	}, nil
 }
 
-// Wrap returns a handler that runs next as the keyed operation op. The key must stand right in front of the handler:
-// authentication, rate limits and compression belong outside.
+// Wrap returns a handler that runs next as the keyed operation op. The shell stands right in front of the handler:
+// authentication, rate limits and compression belong outside. GET, HEAD, OPTIONS and TRACE pass through, also where
+// op.Required is set.
 func (s *Shell) Wrap(op Operation, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.serve(w, r, op, next)

@@ -13,11 +13,10 @@ import (
 
 // All SQL of the shell: transaction control and calls of pgidem's functions.
 const (
-	sqlBegin = `select outcome, response_status, response_body, resource_id::text, one_time_secret, retry_after, created_at, expires_at
-from pgidem.idem_begin($1::uuid, $2::uuid, $3::text, $4::bytea, $5::interval, $6::interval)`
-	sqlComplete  = `select pgidem.idem_complete($1::uuid, $2::uuid, $3::integer, $4::jsonb, $5::boolean)`
-	sqlSaveFinal = `select outcome, response_status, response_body, resource_id::text, one_time_secret, retry_after, created_at, expires_at
-from pgidem.idem_save_final($1::uuid, $2::uuid, $3::text, $4::bytea, $5::integer, $6::jsonb, $7::interval, $8::interval)`
+	sqlEntry       = `select outcome, response_status, response_body, resource_id::text, one_time_secret, retry_after, created_at, expires_at `
+	sqlBegin       = sqlEntry + `from pgidem.idem_begin($1::uuid, $2::uuid, $3::text, $4::bytea, $5::interval, $6::interval)`
+	sqlComplete    = `select pgidem.idem_complete($1::uuid, $2::uuid, $3::integer, $4::jsonb, $5::boolean)`
+	sqlSaveFinal   = sqlEntry + `from pgidem.idem_save_final($1::uuid, $2::uuid, $3::text, $4::bytea, $5::integer, $6::jsonb, $7::interval, $8::interval)`
 	sqlLockTimeout = `select lock_timeout from pgidem.show_settings()`
 	sqlCommit      = `commit`
 	sqlRollback    = `rollback`
@@ -76,7 +75,7 @@ type Entry struct {
 	Response Response
 	// ResourceID is the id that the stored response named, "" if none.
 	ResourceID string
-	// RetryAfter is when a repeat makes sense, with InProgress.
+	// RetryAfter is how long to wait before a repeat makes sense, with InProgress.
 	RetryAfter time.Duration
 	// CreatedAt and ExpiresAt are those of the claim; zero while another transaction runs the key.
 	CreatedAt, ExpiresAt time.Time
@@ -89,8 +88,11 @@ type Querier interface {
 
 // Store calls the functions for callers who own their transaction. Its zero value is ready.
 //
-// Begin is the first statement of an open transaction and Complete the last before Commit; never catch their errors
-// and go on. After Claimed run the operation, Complete and Commit; after anything else Rollback.
+// Begin is the first statement of an open transaction, outside any savepoint, and Complete the last before Commit; never
+// catch their errors and go on. After Claimed run the operation, Complete and Commit, and check that Commit returned no
+// error; after anything else Rollback. One key per transaction.
+//
+// Principals and keys are UUIDs in any spelling that PostgreSQL reads.
 type Store struct{}
 
 // Begin claims the key in the transaction tx, or says what is recorded for it.
@@ -108,7 +110,7 @@ func (Store) Begin(ctx context.Context, tx Querier, req Request) (Entry, error) 
 func (Store) Complete(ctx context.Context, tx Querier, req Request, resp Response) (Response, error) {
 	var stored *string
 	if err := tx.QueryRow(ctx, sqlComplete, completeArgs(req, resp)...).Scan(&stored); err != nil {
-		return Response{}, storeError(err)
+		return Response{}, storeError(bodyError(err))
 	}
 	return completed(resp, stored), nil
 }
@@ -118,7 +120,7 @@ func (Store) Complete(ctx context.Context, tx Querier, req Request, resp Respons
 // 4xx.
 func (Store) SaveFinal(ctx context.Context, db Querier, req Request, resp Response) (Entry, error) {
 	entry, err := scanEntry(db.QueryRow(ctx, sqlSaveFinal, saveFinalArgs(req, resp)...))
-	return entry, storeError(err)
+	return entry, storeError(bodyError(err))
 }
 
 func beginArgs(req Request) []any {

@@ -23,10 +23,15 @@ type txState struct {
 	wanted error
 }
 
-// note remembers an error that wants the transaction tried again from its start.
+// note remembers an error that wants the transaction tried again from its start. Another error of the server takes its
+// place: the first one was then undone by a savepoint, or nothing would have run after it.
 func (s *txState) note(err error) {
-	if err == nil || !wantsNewTransaction(err) && sqlState(err) != stateLockNotAvailable {
+	state := sqlState(err)
+	if state == "" || state == stateInFailedTransaction {
 		return
+	}
+	if !wantsNewTransaction(err) && state != stateLockNotAvailable {
+		err = nil
 	}
 	s.mu.Lock()
 	s.wanted = err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -19,7 +20,7 @@ type unit struct {
 }
 
 // errOutcomeUnknown: the connection was lost after COMMIT was sent.
-var errOutcomeUnknown = errors.New("goshell: the connection was lost while COMMIT was under way")
+var errOutcomeUnknown = errors.New("the connection was lost while COMMIT was under way")
 
 // acquire takes a connection from the pool.
 func (s *Shell) acquire(ctx context.Context) (*unit, error) {
@@ -71,7 +72,7 @@ func (u *unit) begin(ctx context.Context, req Request) (Entry, pgx.Tx, error) {
 		entry, err = scanEntry(row)
 		return err
 	})
-	learn := u.shell.wait.stale()
+	_, learn := u.shell.wait.get()
 	if learn {
 		b.Queue(sqlLockTimeout).QueryRow(func(row pgx.Row) error { return row.Scan(&bound) })
 	}
@@ -81,7 +82,7 @@ func (u *unit) begin(ctx context.Context, req Request) (Entry, pgx.Tx, error) {
 		return Entry{}, nil, err
 	}
 	if u.txStatus() != 'T' {
-		return Entry{}, nil, errors.New("goshell: no transaction after BEGIN")
+		return Entry{}, nil, errors.New("no transaction after BEGIN")
 	}
 	if learn {
 		u.shell.wait.learn(time.Duration(bound.Microseconds)*time.Microsecond + time.Duration(bound.Days)*24*time.Hour)
@@ -97,15 +98,13 @@ func (u *unit) complete(ctx context.Context, req Request, resp Response) (Respon
 		tag    string
 		b      pgx.Batch
 	)
-	b.Queue(sqlComplete, completeArgs(req, resp)...).QueryRow(func(row pgx.Row) error { return row.Scan(&stored) })
+	b.Queue(sqlComplete, completeArgs(req, resp)...).QueryRow(func(row pgx.Row) error { return bodyError(row.Scan(&stored)) })
 	// In one batch: when idem_complete raises, the server skips COMMIT. Sent alone, COMMIT would answer ROLLBACK without
 	// an error in an aborted transaction.
-	committing := b.Queue(sqlCommit)
-	committing.Fn = func(br pgx.BatchResults) error {
-		t, err := br.Exec()
+	b.Queue(sqlCommit).Exec(func(t pgconn.CommandTag) error {
 		tag = t.String()
-		return err
-	}
+		return nil
+	})
 	err := u.conn.SendBatch(ctx, &b).Close()
 	switch {
 	case err != nil && u.txStatus() == 0:
@@ -113,7 +112,7 @@ func (u *unit) complete(ctx context.Context, req Request, resp Response) (Respon
 	case err != nil:
 		return Response{}, err
 	case u.txStatus() != 'I' || tag != "COMMIT":
-		return Response{}, fmt.Errorf("goshell: COMMIT was answered by %s", tag)
+		return Response{}, fmt.Errorf("COMMIT was answered by %s", tag)
 	}
 	return completed(resp, stored), nil
 }
@@ -146,13 +145,13 @@ func (u *unit) saveFinal(ctx context.Context, req Request, resp Response) (Entry
 	}
 	b.Queue(sqlSaveFinal, saveFinalArgs(req, resp)...).QueryRow(func(row pgx.Row) (err error) {
 		entry, err = scanEntry(row)
-		return err
+		return bodyError(err)
 	})
 	if err := u.conn.SendBatch(ctx, &b).Close(); err != nil {
 		return Entry{}, err
 	}
 	if u.txStatus() != 'I' {
-		return Entry{}, errors.New("goshell: a transaction is open after ROLLBACK")
+		return Entry{}, errors.New("a transaction is open after ROLLBACK")
 	}
 	return entry, nil
 }

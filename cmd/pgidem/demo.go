@@ -96,7 +96,7 @@ func calledAs(program string) string {
 	return "pgidem"
 }
 
-func serveDemo(cmd *cobra.Command, address string) (err error) {
+func serveDemo(cmd *cobra.Command, address string) (result error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("%w: want a free HOST:PORT of this machine", err)
@@ -116,7 +116,7 @@ func serveDemo(cmd *cobra.Command, address string) (err error) {
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, throwaway.Stop()) }()
+		defer func() { result = errors.Join(result, throwaway.Stop()) }()
 		if err := cmd.Flags().Set(urlFlag, throwaway.URL("postgres")); err != nil {
 			return err
 		}

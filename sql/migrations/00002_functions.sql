@@ -434,12 +434,10 @@ begin
 
   -- The gate is ours or the answer is there. A row can still come in the way: from a writer that knows no gate.
   for v_attempt in 1 .. 5 loop
+    exit when r.outcome not in ('absent', 'expired');
     if r.outcome = 'expired' and not pgidem._remove_expired(p_principal_id, p_key, v_deadline) then
       r := pgidem._read(p_principal_id, p_key, p_request_sha256);
-      exit when r.outcome in ('absent', 'expired');
-    end if;
-    if r.outcome not in ('absent', 'expired') then
-      return r;
+      exit;
     end if;
 
     v_now := pgidem._now();
@@ -455,8 +453,10 @@ begin
     r := pgidem._read(p_principal_id, p_key, p_request_sha256);
   end loop;
 
-  r.outcome := 'in_progress';
-  r.retry_after := 1;
+  if r.outcome in ('absent', 'expired') then
+    r.outcome := 'in_progress';
+    r.retry_after := 1;
+  end if;
   return r;
 end
 $$;
@@ -702,7 +702,7 @@ as $$
 $$;
 
 comment on function pgidem.show_settings() is
-  'The defaults in force, for callers that may not read the table. Example: select lock_timeout from pgidem.show_settings();';
+  'The defaults in force, for callers that may not read the table. Returns the row of pgidem.settings, null when it is missing. Example: select lock_timeout from pgidem.show_settings();';
 
 revoke all on function pgidem.show_settings() from public;
 -- +goose StatementEnd
@@ -816,7 +816,7 @@ begin
       execute format('alter table pgidem.idempotency_keys validate constraint %I', v_name);
       return true;
     end if;
-  elsif exists (select from pg_constraint c where c.conrelid = c_keys and c.conname = c_working) then
+  elsif p_step = 'swap' and exists (select from pg_constraint c where c.conrelid = c_keys and c.conname = c_working) then
     alter table pgidem.idempotency_keys drop constraint if exists idempotency_keys_principal_id_fkey;
     alter table pgidem.idempotency_keys rename constraint idempotency_keys_principal_id_fkey_new to idempotency_keys_principal_id_fkey;
     comment on constraint idempotency_keys_principal_id_fkey on pgidem.idempotency_keys is
@@ -834,7 +834,7 @@ revoke all on function pgidem._attach_step(text, regclass, name) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
 /*
-Three short steps with a COMMIT after each, because one transaction would hold its locks on both tables through the
+Short steps with a COMMIT after each, because one transaction would hold its locks on both tables through the
 validation. Each ALTER TABLE gives up after 100 ms and tries again: while it waits, every idem_begin queues behind it.
 Committed steps are recognised by the constraints in the catalog, so a rerun finishes a half done one. A procedure that
 commits can have no SET clause, and no COMMIT may stand in an exception block: so the steps are a function of their own,
@@ -986,7 +986,7 @@ end
 $$;
 
 comment on function pgidem.grant_app(name, boolean) is
-$$Lets a role of an application call the functions. Run by the owner of the schema. Later versions grant their new functions to the same roles.
+$$Lets a role of an application call the functions: grants it USAGE on the schema and EXECUTE on the idem_ functions, register_principal, show_settings and version. Run by the owner of the schema. Later versions grant their new functions to the same roles.
 
 Parameters:
 p_role: the role, which must exist.
@@ -1013,7 +1013,7 @@ end
 $$;
 
 comment on function pgidem.grant_operator(name) is
-$$Lets a role operate pgidem. Run by the owner of the schema. Later versions grant their new functions to the same roles.
+$$Lets a role operate pgidem: grants it USAGE on the schema and EXECUTE on cleanup_batch, show_settings and version. Run by the owner of the schema. Later versions grant their new functions to the same roles.
 
 Parameters: p_role: the role, which must exist.
 Errors: 22023 when p_role is public or null. 42704 when there is no such role. 42501 when the caller does not own the schema.

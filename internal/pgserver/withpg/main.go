@@ -51,7 +51,7 @@ func main() {
 	os.Exit(code)
 }
 
-func run(settings map[string]string, command []string) (code int, err error) {
+func run(settings map[string]string, command []string) (code int, result error) {
 	// An interrupt from the terminal reaches the command too; its end is waited for.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 
@@ -61,7 +61,7 @@ func run(settings map[string]string, command []string) (code int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		defer func() { err = errors.Join(err, throwaway.Stop()) }()
+		defer func() { result = errors.Join(result, throwaway.Stop()) }()
 		server = throwaway.URL("postgres")
 		// Debian's psql, found on PATH, is a Perl program that looks for the real one: a tenth of a second a call.
 		path := throwaway.Programs() + string(os.PathListSeparator) + os.Getenv("PATH")

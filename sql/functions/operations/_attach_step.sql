@@ -72,7 +72,7 @@ begin
       execute format('alter table pgidem.idempotency_keys validate constraint %I', v_name);
       return true;
     end if;
-  elsif exists (select from pg_constraint c where c.conrelid = c_keys and c.conname = c_working) then
+  elsif p_step = 'swap' and exists (select from pg_constraint c where c.conrelid = c_keys and c.conname = c_working) then
     alter table pgidem.idempotency_keys drop constraint if exists idempotency_keys_principal_id_fkey;
     alter table pgidem.idempotency_keys rename constraint idempotency_keys_principal_id_fkey_new to idempotency_keys_principal_id_fkey;
     comment on constraint idempotency_keys_principal_id_fkey on pgidem.idempotency_keys is

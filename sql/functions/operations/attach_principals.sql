@@ -1,5 +1,5 @@
 /*
-Three short steps with a COMMIT after each, because one transaction would hold its locks on both tables through the
+Short steps with a COMMIT after each, because one transaction would hold its locks on both tables through the
 validation. Each ALTER TABLE gives up after 100 ms and tries again: while it waits, every idem_begin queues behind it.
 Committed steps are recognised by the constraints in the catalog, so a rerun finishes a half done one. A procedure that
 commits can have no SET clause, and no COMMIT may stand in an exception block: so the steps are a function of their own,

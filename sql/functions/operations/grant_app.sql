@@ -18,7 +18,7 @@ end
 $$;
 
 comment on function pgidem.grant_app(name, boolean) is
-$$Lets a role of an application call the functions. Run by the owner of the schema. Later versions grant their new functions to the same roles.
+$$Lets a role of an application call the functions: grants it USAGE on the schema and EXECUTE on the idem_ functions, register_principal, show_settings and version. Run by the owner of the schema. Later versions grant their new functions to the same roles.
 
 Parameters:
 p_role: the role, which must exist.

@@ -10,6 +10,6 @@ as $$
 $$;
 
 comment on function pgidem.show_settings() is
-  'The defaults in force, for callers that may not read the table. Example: select lock_timeout from pgidem.show_settings();';
+  'The defaults in force, for callers that may not read the table. Returns the row of pgidem.settings, null when it is missing. Example: select lock_timeout from pgidem.show_settings();';
 
 revoke all on function pgidem.show_settings() from public;

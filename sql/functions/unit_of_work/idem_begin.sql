@@ -62,12 +62,10 @@ begin
 
   -- The gate is ours or the answer is there. A row can still come in the way: from a writer that knows no gate.
   for v_attempt in 1 .. 5 loop
+    exit when r.outcome not in ('absent', 'expired');
     if r.outcome = 'expired' and not pgidem._remove_expired(p_principal_id, p_key, v_deadline) then
       r := pgidem._read(p_principal_id, p_key, p_request_sha256);
-      exit when r.outcome in ('absent', 'expired');
-    end if;
-    if r.outcome not in ('absent', 'expired') then
-      return r;
+      exit;
     end if;
 
     v_now := pgidem._now();
@@ -83,8 +81,10 @@ begin
     r := pgidem._read(p_principal_id, p_key, p_request_sha256);
   end loop;
 
-  r.outcome := 'in_progress';
-  r.retry_after := 1;
+  if r.outcome in ('absent', 'expired') then
+    r.outcome := 'in_progress';
+    r.retry_after := 1;
+  end if;
   return r;
 end
 $$;
