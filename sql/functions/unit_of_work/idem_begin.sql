@@ -1,6 +1,6 @@
 /*
 The primary key decides who runs; the gate in front of it only orders the callers, so that a wait has one total bound,
-one COMMIT wakes all waiters and the fast path needs no subtransaction. A decided live row answers before the gate: a
+one COMMIT wakes all waiters and the fast path needs no subtransaction. A stored response answers before the gate: a
 replay locks nothing and writes nothing.
 */
 create or replace function pgidem.idem_begin(
