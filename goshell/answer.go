@@ -199,6 +199,9 @@ func (a *answerer) replay(res result) {
 
 func (a *answerer) send(rec recorded) {
 	a.event.Status, a.event.ResponseBytes = rec.status, len(rec.body)
+	if a.event.Outcome != Replay {
+		rec.header.Del(a.shell.cfg.Contract.ReplayHeader) // whoever set it
+	}
 	rec.send(a.w, a.flush)
 }
 
@@ -258,10 +261,10 @@ func (a *answerer) fault(err error) {
 	a.problem(Problem{Status: http.StatusInternalServerError, Code: "internal_error", Detail: "The request failed."})
 }
 
-// report tells the observer and the log, but a client that hung up is no fault to log.
+// report tells the observer and the log, but that a client hung up is no fault to log.
 func (a *answerer) report(err error) {
 	a.event.Err = err
-	if a.r.Context().Err() == nil {
+	if a.r.Context().Err() == nil || !errors.Is(err, context.Canceled) {
 		a.shell.logFault(a.r.Context(), a.event.Action, err)
 	}
 }

@@ -123,6 +123,9 @@ const (
 
 // withDefaults checks a Config and fills in what was left zero.
 func (c Config) withDefaults(pool *pgxpool.Pool) (Config, error) {
+	if pool == nil {
+		return c, errors.New("goshell: the pool is nil: give the pool of the database where pgidem is installed")
+	}
 	if c.Principal == nil {
 		return c, errors.New("goshell: Config.Principal is nil: give a function that returns the UUID of the authenticated caller")
 	}
@@ -180,6 +183,11 @@ func (c Config) withDefaults(pool *pgxpool.Pool) (Config, error) {
 	o := c.TxOptions
 	if o.AccessMode == pgx.ReadOnly || o.BeginQuery != "" || o.CommitQuery != "" {
 		return c, errors.New("goshell: Config.TxOptions may not be read-only nor replace BEGIN or COMMIT: the claim is written in this transaction")
+	}
+	switch o.IsoLevel {
+	case "", pgx.ReadUncommitted, pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable:
+	default:
+		return c, fmt.Errorf("goshell: Config.TxOptions.IsoLevel is %q: use read committed, repeatable read or serializable", o.IsoLevel)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -3,6 +3,7 @@ package goshell
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -41,7 +42,13 @@ func (s *Shell) Do(ctx context.Context, req Request, fn func(context.Context) (R
 	}
 
 	started := time.Now()
-	c := &call{shell: s, req: req, work: fn}
+	c := &call{shell: s, req: req, work: func(ctx context.Context) (Response, error) {
+		resp, err := fn(ctx)
+		if err == nil && (resp.Status < 100 || resp.Status > 999) {
+			err = fmt.Errorf("%w: its status is %d", ErrResponse, resp.Status)
+		}
+		return resp, err
+	}}
 	e := Event{Action: req.Action, Contract: s.cfg.Contract.Name}
 	defer func() {
 		e.Attempts, e.Waited, e.Duration = c.attempts, c.waited, time.Since(started)

@@ -3,7 +3,6 @@ package goshell
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -90,9 +89,4 @@ func bodyError(err error) error {
 		return fmt.Errorf("%w: the body is not JSON that jsonb can hold (the mode UnitOfWork stores JSON only; any other body needs UnitOfWorkBytes): %w", ErrResponse, err)
 	}
 	return err
-}
-
-// misuse tells an error that a repeat cannot mend: an argument that the functions refuse.
-func misuse(err error) bool {
-	return strings.HasPrefix(sqlState(err), "22")
 }

@@ -80,7 +80,6 @@ func (c *call) settle(ctx context.Context) (res result) {
 		req.LockTimeout = max(time.Millisecond, bound-spent)
 	}
 	for {
-		c.attempts++
 		res, again := c.attempt(ctx, req)
 		if again == nil {
 			stored = res.outcome == Claimed || res.outcome == Stored || res.outcome == Replay || res.outcome == Reused
@@ -99,6 +98,7 @@ func (c *call) attempt(ctx context.Context, req Request) (res result, again erro
 	if err != nil {
 		return result{err: err}, nil
 	}
+	c.attempts++
 	asked := time.Now()
 	entry, tx, err := c.begin(ctx, u, req)
 	c.waited += time.Since(asked)
@@ -275,7 +275,7 @@ func unavailable(err error) error {
 // storeFault is what an error of claiming or saving means to the client: something to mend, or else a repeat.
 func storeFault(err error) error {
 	err = storeError(err)
-	if errors.Is(err, ErrResponse) || errors.Is(err, ErrUnknownPrincipal) || misuse(err) {
+	if errors.Is(err, ErrResponse) || errors.Is(err, ErrUnknownPrincipal) {
 		return err
 	}
 	return unavailable(err)

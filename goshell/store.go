@@ -13,10 +13,11 @@ import (
 
 // All SQL of the shell: transaction control and calls of pgidem's functions.
 const (
-	sqlEntry       = `select outcome, response_status, response_body, resource_id::text, one_time_secret, retry_after, created_at, expires_at `
-	sqlBegin       = sqlEntry + `from pgidem.idem_begin($1::uuid, $2::uuid, $3::text, $4::bytea, $5::interval, $6::interval)`
-	sqlComplete    = `select pgidem.idem_complete($1::uuid, $2::uuid, $3::integer, $4::jsonb, $5::boolean)`
-	sqlSaveFinal   = sqlEntry + `from pgidem.idem_save_final($1::uuid, $2::uuid, $3::text, $4::bytea, $5::integer, $6::jsonb, $7::interval, $8::interval)`
+	sqlBegin = `select outcome, response_status, response_body, resource_id::text, one_time_secret, retry_after, created_at, expires_at
+from pgidem.idem_begin($1::uuid, $2::uuid, $3::text, $4::bytea, $5::interval, $6::interval)`
+	sqlComplete  = `select pgidem.idem_complete($1::uuid, $2::uuid, $3::integer, $4::jsonb, $5::boolean)`
+	sqlSaveFinal = `select outcome, response_status, response_body, resource_id::text, one_time_secret, retry_after, created_at, expires_at
+from pgidem.idem_save_final($1::uuid, $2::uuid, $3::text, $4::bytea, $5::integer, $6::jsonb, $7::interval, $8::interval)`
 	sqlLockTimeout = `select lock_timeout from pgidem.show_settings()`
 	sqlCommit      = `commit`
 	sqlRollback    = `rollback`
@@ -195,13 +196,13 @@ func jsonBody(body []byte) *string {
 	return &s
 }
 
-// idOnly is what the database may see of a body that holds a one-time secret.
+// idOnly is what the database may see of a body that holds a one-time secret: an id that can be no secret.
 func idOnly(body []byte) *string {
-	id := member(body, "id")
-	if id == nil {
+	var id string
+	if json.Unmarshal(member(body, "id"), &id) != nil || !isUUID(id) {
 		return nil
 	}
-	return jsonBody(fmt.Appendf(nil, `{"id": %s}`, id))
+	return jsonBody(fmt.Appendf(nil, `{"id": %q}`, id))
 }
 
 // member returns the value of a top-level member of a JSON object, nil when there is none. Names are compared exactly.

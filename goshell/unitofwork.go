@@ -112,7 +112,7 @@ func (u *unit) complete(ctx context.Context, req Request, resp Response) (Respon
 	case err != nil:
 		return Response{}, err
 	case u.txStatus() != 'I' || tag != "COMMIT":
-		return Response{}, fmt.Errorf("COMMIT was answered by %s", tag)
+		return Response{}, fmt.Errorf("the answer to COMMIT is %s", tag)
 	}
 	return completed(resp, stored), nil
 }
