@@ -57,7 +57,7 @@ check-modules:
 
 .PHONY: check-snapshot
 check-snapshot:
-	@scripts/check-snapshot
+	@go run ./sql/internal/snapshot -dir sql -check
 
 .PHONY: check-text
 check-text:
