@@ -8,21 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// Beyond these two bounds a body is hashed as it came. Both are part of the
-// definition of a fingerprint, so they never change.
+// Beyond these two bounds a body is hashed as it came. Both are part of the definition of a fingerprint, so they never
+// change.
 const (
 	maxCanonicalBytes = 1 << 20
 	maxCanonicalDepth = 512
 )
 
-// canonicalBody returns the RFC 8785 form of a body when that form says
-// exactly what the body says, and the body itself otherwise: when it is not
-// JSON, has a duplicate member, holds a number that the form would change, or
-// is beyond the bounds above. The Content-Type plays no part.
+// canonicalBody returns the RFC 8785 form of a body when that form says exactly what the body says, and the body itself
+// otherwise: when it is not JSON, has a duplicate member, holds a number that the form would change, or is beyond the
+// bounds above. The Content-Type plays no part.
 //
-// So equal JSON has one canonical body, and two requests that differ never
-// share one: a raw body can cost a repeat its replay (422), but never gives
-// one request the answer of another.
+// So equal JSON has one canonical body, and two requests that differ never share one: a raw body can cost a repeat its
+// replay (422), but never gives one request the answer of another.
 func canonicalBody(body []byte) []byte {
 	if len(body) == 0 || len(body) > maxCanonicalBytes || !utf8.Valid(body) {
 		return body
@@ -34,12 +32,10 @@ func canonicalBody(body []byte) []byte {
 	return c.inOrder()
 }
 
-// canonicaliser reads a JSON text in one pass and writes each value in its
-// canonical form, still in the order of the text. It notes where objects and
-// their members lie in out, and inOrder then copies every byte once to its
-// place. Work and memory so grow with the size of the text, whatever its shape
-// (names are sorted); jcs.Transform takes 94 MB and 0.4 s for 1 MiB of zeros.
-// Tests hold both to the same results.
+// canonicaliser reads a JSON text in one pass and writes each value in its canonical form, still in the order of the
+// text. It notes where objects and their members lie in out, and inOrder then copies every byte once to its place. Work
+// and memory so grow with the size of the text, whatever its shape (names are sorted); jcs.Transform takes 94 MB and
+// 0.4 s for 1 MiB of zeros. Tests hold both to the same results.
 type canonicaliser struct {
 	text    []byte // valid UTF-8
 	pos     int    // what was read of it
@@ -85,8 +81,7 @@ func (c *canonicaliser) take(b byte) bool {
 	return true
 }
 
-// value reads a value. It reports whether the text can be canonical so far,
-// as all readers below do.
+// value reads a value. It reports whether the text can be canonical so far, as all readers below do.
 func (c *canonicaliser) value() bool {
 	switch c.peek() {
 	case '{':
@@ -234,9 +229,8 @@ func (c *canonicaliser) appendInOrder(to []byte, start, end, next int32) []byte 
 	return append(to, c.out[start:end]...)
 }
 
-// byName orders members by the UTF-16 code units of their names. That is the
-// order of the UTF-8 bytes, but for the characters from U+E000 to U+FFFF (EE
-// and EF lead them), which come behind all that take four bytes.
+// byName orders members by the UTF-16 code units of their names. That is the order of the UTF-8 bytes, but for the
+// characters from U+E000 to U+FFFF (EE and EF lead them), which come behind all that take four bytes.
 func byName(a, b jsonMember) int {
 	shorter := min(len(a.name), len(b.name))
 	for i := range shorter {

@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// referenceBody is the rule of canonicalBody put together from jcs.Transform,
-// encoding/json and math/big: another parser, other arithmetic.
+// referenceBody is the rule of canonicalBody put together from jcs.Transform, encoding/json and math/big: another
+// parser, other arithmetic.
 func referenceBody(t testing.TB, body []byte) []byte {
 	if len(body) == 0 || len(body) > maxCanonicalBytes {
 		return body
@@ -64,8 +64,7 @@ func depthOf(value any) int {
 	return 0
 }
 
-// equalExact compares two decoded texts, numbers by their decimal values. No
-// number equals minus zero, not even itself.
+// equalExact compares two decoded texts, numbers by their decimal values. No number equals minus zero, not even itself.
 func equalExact(a, b any) bool {
 	switch a := a.(type) {
 	case []any:
@@ -103,8 +102,8 @@ func equalNumbers(a, b string) bool {
 	return okA && okB && valueA.Cmp(valueB) == 0
 }
 
-// exactRat gives up on minus zero, and on exponents that big.Rat would expand
-// to millions of digits: far from any double, for literals of test size.
+// exactRat gives up on minus zero, and on exponents that big.Rat would expand to millions of digits: far from any
+// double, for literals of test size.
 func exactRat(literal string) (*big.Rat, bool) {
 	mantissa, exponent, found := strings.Cut(strings.ToLower(literal), "e")
 	if strings.Trim(mantissa, "-0.") == "" {
@@ -118,8 +117,7 @@ func exactRat(literal string) (*big.Rat, bool) {
 	return new(big.Rat).SetString(literal)
 }
 
-// The test vectors of RFC 8785 as the jcs module carries them, and the
-// examples in the text of the RFC.
+// The test vectors of RFC 8785 as the jcs module carries them, and the examples in the text of the RFC.
 func TestJCS_RFC8785Vectors(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/gowebpki/jcs").Output()
 	require.NoError(t, err, "the vectors lie in the module cache: run `go mod download`")
@@ -236,8 +234,8 @@ func TestCanonicalBody_RawOrCanonical(t *testing.T) {
 	}
 }
 
-// strconv.ParseFloat, and jcs.Transform with it, is wrong about numbers with
-// hundreds of digits and an exponent. Their exact value counts here, too.
+// strconv.ParseFloat, and jcs.Transform with it, is wrong about numbers with hundreds of digits and an exponent. Their
+// exact value counts here, too.
 func TestCanonicalBody_LongNumbers(t *testing.T) {
 	zeros := strings.Repeat("0", 10_000)
 	for literal, want := range map[string]string{
@@ -305,9 +303,8 @@ func TestCanonicalBody_Bounds(t *testing.T) {
 	assert.Equal(t, padded(1<<20+1), string(canonicalBody([]byte(padded(1<<20+1)))))
 }
 
-// Case 63: what an attacker sends costs work and memory in proportion to its
-// size. Work shows as allocation: a copy per level or a tree of nodes would
-// be far beyond the bound, and recursion beyond it would end the process.
+// Case 63: what an attacker sends costs work and memory in proportion to its size. Work shows as allocation: a copy per
+// level or a tree of nodes would be far beyond the bound, and recursion beyond it would end the process.
 func TestCanonicalBody_CostIsLinear(t *testing.T) {
 	const size = maxCanonicalBytes
 	fill := func(head, unit, tail string) []byte {
@@ -449,8 +446,7 @@ func randomText(random *rand.Rand) string {
 	return string(text)
 }
 
-// spell writes a value with members in any order and escapes and white space
-// at will.
+// spell writes a value with members in any order and escapes and white space at will.
 func spell(random *rand.Rand, value any) []byte {
 	space := func() string { return strings.Repeat(" ", random.IntN(2)) }
 	switch v := value.(type) {

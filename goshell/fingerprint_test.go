@@ -16,8 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fingerprintVectors are the vectors for other languages, which
-// docs/fingerprints.md explains.
+// fingerprintVectors are the vectors for other languages, which docs/fingerprints.md explains.
 type fingerprintVectors struct {
 	Bodies []struct {
 		Name      string
@@ -123,8 +122,7 @@ func TestFingerprint_Definition(t *testing.T) {
 	}
 }
 
-// Case 64: method, path and query belong to the request, as they came over
-// the wire.
+// Case 64: method, path and query belong to the request, as they came over the wire.
 func TestFingerprint_CoversTheRequest(t *testing.T) {
 	prints := map[string][32]byte{}
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -2,22 +2,20 @@ package goshell
 
 import "strings"
 
-// KeyFormat says which Idempotency-Key a contract accepts. In every format the
-// header is one line, and a quoted string (RFC 9651) is the same key as its
-// content sent bare.
+// KeyFormat says which Idempotency-Key a contract accepts. In every format the header is one line, and a quoted string
+// (RFC 9651) is the same key as its content sent bare.
 type KeyFormat int
 
 const (
-	// KeyUUIDv7 accepts a UUID version 7 in its form of 36 characters, in
-	// upper or lower case. The key is its lower-case spelling.
+	// KeyUUIDv7 accepts a UUID version 7 in its form of 36 characters, in upper or lower case. The key is its
+	// lower-case spelling.
 	KeyUUIDv7 KeyFormat = iota
-	// KeyUUID accepts a UUID of any version in its form of 36 characters, in
-	// upper or lower case. The key is its lower-case spelling.
+	// KeyUUID accepts a UUID of any version in its form of 36 characters, in upper or lower case. The key is its
+	// lower-case spelling.
 	KeyUUID
 )
 
-// keyError is what is wrong with a key: a sentence for the client that never
-// holds what the client sent.
+// keyError is what is wrong with a key: a sentence for the client that never holds what the client sent.
 type keyError string
 
 func (e keyError) Error() string { return string(e) }
@@ -30,8 +28,8 @@ const (
 	errKeyUUID   keyError = "The Idempotency-Key header must be a UUID of 36 characters, bare or in quotes."
 )
 
-// parseKey returns the key in the field lines of an Idempotency-Key header. A
-// request without the header is the caller's case.
+// parseKey returns the key in the field lines of an Idempotency-Key header. A request without the header is the
+// caller's case.
 func parseKey(lines []string, format KeyFormat) (string, error) {
 	if len(lines) != 1 {
 		return "", errKeyLines
@@ -56,8 +54,8 @@ func parseKey(lines []string, format KeyFormat) (string, error) {
 	return strings.ToLower(key), nil
 }
 
-// unquoteKey returns the content of a structured-field string that makes up
-// the whole text: no parameters, nothing behind the closing quote.
+// unquoteKey returns the content of a structured-field string that makes up the whole text: no parameters, nothing
+// behind the closing quote.
 func unquoteKey(text string) (content string, ok bool) {
 	var b strings.Builder
 	for i := 1; i < len(text); i++ {

@@ -8,8 +8,7 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// numberLength returns the length of the JSON number that a text starts with,
-// or 0.
+// numberLength returns the length of the JSON number that a text starts with, or 0.
 func numberLength(text []byte) int {
 	length := 0
 	take := func(set string) bool {
@@ -42,9 +41,8 @@ func numberLength(text []byte) int {
 	return length
 }
 
-// appendNumber appends what RFC 8785 prints for a number literal, provided
-// that both have the same decimal value. A literal that a double cannot carry
-// is refused, and so is minus zero, which would lose its sign.
+// appendNumber appends what RFC 8785 prints for a number literal, provided that both have the same decimal value. A
+// literal that a double cannot carry is refused, and so is minus zero, which would lose its sign.
 func appendNumber(to, literal []byte) ([]byte, bool) {
 	exact, ok := parseDecimal(literal)
 	if !ok || exact.digits == 0 && exact.negative {
@@ -65,26 +63,24 @@ func appendNumber(to, literal []byte) ([]byte, bool) {
 	return append(to, printed...), carried == exact
 }
 
-// printedAsWritten knows the usual literals, to save converting them. A double
-// carries any fifteen digits, and what lies from 10^-6 to below 10^21 is
-// printed without an exponent.
+// printedAsWritten knows the usual literals, to save converting them. A double carries any fifteen digits, and what
+// lies from 10^-6 to below 10^21 is printed without an exponent.
 func printedAsWritten(literal []byte, exact decimal) bool {
 	return exact.digits < 1e15 && exact.exponent >= -6 && len(literal) <= 20 &&
 		!bytes.ContainsAny(literal, "eE") &&
 		(bytes.IndexByte(literal, '.') < 0 || literal[len(literal)-1] != '0')
 }
 
-// decimal is the exact value digits * 10^exponent. The digits do not end in
-// zero, and the exponent of zero is 0: equal values are equal structs.
+// decimal is the exact value digits * 10^exponent. The digits do not end in zero, and the exponent of zero is 0: equal
+// values are equal structs.
 type decimal struct {
 	negative bool
 	digits   uint64
 	exponent int64
 }
 
-// double returns the nearest double, or an error beyond the range of doubles.
-// The literal itself would not do: strconv.ParseFloat takes a 1 with 1000
-// zeros and e-1000 behind it for 1e-201.
+// double returns the nearest double, or an error beyond the range of doubles. The literal itself would not do:
+// strconv.ParseFloat takes a 1 with 1000 zeros and e-1000 behind it for 1e-201.
 func (d decimal) double() (float64, error) {
 	var buf [48]byte
 	text := buf[:0]
@@ -100,8 +96,8 @@ func (d decimal) double() (float64, error) {
 // maxDoubleDigits is the most digits, outer zeros apart, that RFC 8785 prints.
 const maxDoubleDigits = 17
 
-// parseDecimal reads a number literal of any length in one pass. It gives up
-// on more digits than a double is ever printed with, and on an empty literal.
+// parseDecimal reads a number literal of any length in one pass. It gives up on more digits than a double is ever
+// printed with, and on an empty literal.
 func parseDecimal(literal []byte) (d decimal, ok bool) {
 	count, zeros := 0, 0 // digits taken, zeros met since the last of them
 	fraction := false
@@ -142,8 +138,7 @@ scan:
 	return d, true
 }
 
-// parseExponent stops at a size that no literal within maxCanonicalBytes
-// brings back into the range of a double.
+// parseExponent stops at a size that no literal within maxCanonicalBytes brings back into the range of a double.
 func parseExponent(text []byte) int64 {
 	var exponent int64
 	for _, b := range text {

@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every text of up to six of these characters is a number for numberLength
-// exactly when it is one for encoding/json.
+// Every text of up to six of these characters is a number for numberLength exactly when it is one for encoding/json.
 func TestNumberLength_IsTheGrammar(t *testing.T) {
 	numbers := 0
 	var extend func(text []byte)
@@ -39,8 +38,7 @@ func TestNumberLength_IsTheGrammar(t *testing.T) {
 	assert.Equal(t, 1, numberLength([]byte("01")))
 }
 
-// A literal is printed exactly when the number that RFC 8785 prints has its
-// decimal value, computed with math/big.
+// A literal is printed exactly when the number that RFC 8785 prints has its decimal value, computed with math/big.
 func TestAppendNumber_ExactAgainstRat(t *testing.T) {
 	random := rand.New(rand.NewPCG(8785, 2))
 	digits := func(n int) string {

@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Problem is the body of every error that the shell answers with (RFC 9457,
-// application/problem+json). Code and Retryable are for programs: they do not
-// change when a text does.
+// Problem is the body of every error that the shell answers with (RFC 9457, application/problem+json). Code and
+// Retryable are for programs: they do not change when a text does.
 type Problem struct {
 	// Type is a URI for the kind of problem; empty means "about:blank".
 	Type string `json:"type"`
@@ -28,8 +27,7 @@ type Problem struct {
 	Reason string `json:"reason,omitempty"`
 	// Hint says what to do instead.
 	Hint string `json:"hint,omitempty"`
-	// CorrelationID is the one of the request that met the problem; a replay
-	// keeps it.
+	// CorrelationID is the one of the request that met the problem; a replay keeps it.
 	CorrelationID string `json:"correlation_id,omitempty"`
 	// Errors lists the parts of the request that are at fault.
 	Errors []ProblemError `json:"errors,omitempty"`
@@ -45,8 +43,7 @@ type ProblemError struct {
 	Detail string `json:"detail"`
 }
 
-// renderProblem is the renderer that is used when the application has none of
-// its own: one compact JSON object.
+// renderProblem is the renderer that is used when the application has none of its own: one compact JSON object.
 func renderProblem(_ *http.Request, p Problem) []byte {
 	if p.Type == "" {
 		p.Type = "about:blank"
@@ -61,8 +58,8 @@ func renderProblem(_ *http.Request, p Problem) []byte {
 	return body
 }
 
-// problemFromText makes a problem of an answer that holds plain text instead
-// of a JSON object, as http.Error and http.NotFound write it.
+// problemFromText makes a problem of an answer that holds plain text instead of a JSON object, as http.Error and
+// http.NotFound write it.
 func problemFromText(status int, text string) Problem {
 	const replacement = string(utf8.RuneError)
 	text = strings.ToValidUTF8(text, replacement)
@@ -76,8 +73,8 @@ func problemFromText(status int, text string) Problem {
 	}
 }
 
-// statusTitle is the text of a status; one without a text counts as the first
-// of its class, as RFC 9110 has it for clients.
+// statusTitle is the text of a status; one without a text counts as the first of its class, as RFC 9110 has it for
+// clients.
 func statusTitle(status int) string {
 	if title := http.StatusText(status); title != "" {
 		return title
@@ -100,8 +97,7 @@ func snakeCase(title string) string {
 	}, title)
 }
 
-// isJSONObject reports whether a body is one JSON text (RFC 8259, so UTF-8)
-// with an object at its top.
+// isJSONObject reports whether a body is one JSON text (RFC 8259, so UTF-8) with an object at its top.
 func isJSONObject(body []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) && utf8.Valid(body) && json.Valid(body)
 }

@@ -12,19 +12,16 @@ import (
 )
 
 var (
-	// errResponseTooLarge is what Write returns from the first byte over the
-	// limit on.
-	errResponseTooLarge = errors.New("goshell: the response is over the limit: raise Config.MaxResponseBody or answer this operation without a key")
+	// errResponseTooLarge is what Write returns from the first byte over the limit on.
+	errResponseTooLarge = errors.New("the response is over the limit: raise Config.MaxResponseBody or answer this operation without a key")
 	// errSwitchingProtocols: a handler answered 101.
-	errSwitchingProtocols = errors.New("goshell: a keyed operation cannot switch protocols: serve this route outside the shell")
-	// errResponseLength: a handler declared a Content-Length and wrote another
-	// number of bytes.
-	errResponseLength = errors.New("goshell: the handler declared a Content-Length other than what it wrote: leave the header out, it is set from the body")
+	errSwitchingProtocols = errors.New("a keyed operation cannot switch protocols: serve this route outside the shell")
+	// errResponseLength: a handler declared a Content-Length and wrote another number of bytes.
+	errResponseLength = errors.New("the handler declared a Content-Length other than what it wrote: leave the header out, it is set from the body")
 )
 
-// recorder is the http.ResponseWriter of a handler behind the shell. It keeps
-// the response in memory, because nothing may reach the client before the
-// commit, and otherwise behaves as the writer of net/http:
+// recorder is the http.ResponseWriter of a handler behind the shell. It keeps the response in memory, because nothing
+// may reach the client before the commit, and otherwise behaves as the writer of net/http:
 //
 //   - The headers are those set when the final status was written, by
 //     WriteHeader or by the first Write; later changes have no effect, nor
@@ -52,8 +49,8 @@ type recorder struct {
 	overflow bool
 }
 
-// newRecorder returns the recorder of one attempt. It starts with the headers
-// that outer handlers have set on the real writer.
+// newRecorder returns the recorder of one attempt. It starts with the headers that outer handlers have set on the real
+// writer.
 func newRecorder(real http.ResponseWriter, limit int64) *recorder {
 	header := real.Header().Clone()
 	if header == nil {
@@ -119,8 +116,7 @@ func (rec *recorder) EnableFullDuplex() error {
 	return http.NewResponseController(rec.real).EnableFullDuplex()
 }
 
-// result returns the response when the handler has returned: 200 and empty
-// when it wrote nothing.
+// result returns the response when the handler has returned: 200 and empty when it wrote nothing.
 func (rec *recorder) result() recorded {
 	rec.WriteHeader(http.StatusOK)
 	res := recorded{status: rec.status, header: rec.kept, body: rec.body.Bytes(), overflow: rec.overflow}
@@ -142,21 +138,8 @@ type recorded struct {
 	problem  error // why the response must not be sent: a fault of the handler
 }
 
-// contentType returns the Content-Type that the client gets, and whether the
-// header set it. When it did not, net/http guesses it from the body. A header
-// entry without a value (header["Content-Type"] = nil) sets it to none.
-func (res recorded) contentType() (value string, set bool) {
-	if _, set = res.header["Content-Type"]; set {
-		return res.header.Get("Content-Type"), true
-	}
-	if len(res.body) == 0 || res.header.Get("Content-Encoding") != "" {
-		return "", false
-	}
-	return http.DetectContentType(res.body), false
-}
-
-// send writes the response. The headers of w become those of the response,
-// so that one which the handler deleted is gone, too.
+// send writes the response. The headers of w become those of the response, so that one which the handler deleted is
+// gone, too.
 func (res recorded) send(w http.ResponseWriter, flush bool) {
 	header := w.Header()
 	clear(header)

@@ -11,15 +11,14 @@ import (
 
 var (
 	// errBodyTooLarge: the request body is over the limit (413).
-	errBodyTooLarge = errors.New("goshell: the request body is over the limit: raise Config.MaxRequestBody or send less")
+	errBodyTooLarge = errors.New("the request body is over the limit: raise Config.MaxRequestBody or send less")
 	// errBodyTruncated: the request body did not arrive whole (400).
-	errBodyTruncated = errors.New("goshell: the request body did not arrive whole: send it again with the same key")
+	errBodyTruncated = errors.New("the request body did not arrive whole: send it again with the same key")
 )
 
-// readBody reads the whole request body, of which only the whole has a
-// fingerprint. w must be the server's own writer: through it
-// http.MaxBytesReader tells the server to close the connection of a body over
-// the limit. The error is errBodyTooLarge or wraps errBodyTruncated.
+// readBody reads the whole request body, of which only the whole has a fingerprint. w must be the server's own writer:
+// through it http.MaxBytesReader tells the server to close the connection of a body over the limit. The error is
+// errBodyTooLarge or wraps errBodyTruncated.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil // a request that came from no server
@@ -35,9 +34,8 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return body, nil
 }
 
-// requestWithBody returns the request that one attempt of the handler gets: a
-// copy, so that what an attempt reads, parses or changes is not seen by the
-// next one.
+// requestWithBody returns the request that one attempt of the handler gets: a copy, so that what an attempt reads,
+// parses or changes is not seen by the next one.
 func requestWithBody(r *http.Request, ctx context.Context, body []byte) *http.Request {
 	attempt := r.Clone(ctx)
 	attempt.Body = http.NoBody
@@ -47,8 +45,8 @@ func requestWithBody(r *http.Request, ctx context.Context, body []byte) *http.Re
 	attempt.ContentLength = int64(len(body))
 	attempt.TransferEncoding = nil
 	attempt.Form, attempt.PostForm, attempt.MultipartForm = nil, nil, nil
-	// With GetBody an http.Transport that this request is handed on to would
-	// by itself send one with an Idempotency-Key a second time.
+	// With GetBody an http.Transport that this request is handed on to would by itself send one with an Idempotency-Key
+	// a second time.
 	attempt.GetBody = nil
 	return attempt
 }

@@ -43,8 +43,8 @@ func (a account) own(dir string) error {
 	return os.Chown(dir, int(a.credential.Uid), int(a.credential.Gid))
 }
 
-// command returns a command that runs as the account, in a session of its own: an
-// interrupt from the terminal is for the program that started it.
+// command returns a command that runs as the account, in a session of its own: an interrupt from the terminal is for
+// the program that started it.
 func (a account) command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// createCluster fills the empty folder with a new cluster: from the archive of an
-// earlier initdb where there is one, else by initdb.
+// createCluster fills the empty folder with a new cluster: from the archive of an earlier initdb where there is one,
+// else by initdb.
 func createCluster(ctx context.Context, a account, p programs, dir string) error {
 	flags := initdbFlags()
 	archive := archivePath(p, flags)
@@ -43,8 +43,7 @@ func initdbFlags() []string {
 	return []string{"--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=" + locale, "--no-sync"}
 }
 
-// archivePath names the archive by all that decides what initdb writes. It is
-// empty when this user has no cache folder.
+// archivePath names the archive by all that decides what initdb writes. It is empty when this user has no cache folder.
 func archivePath(p programs, flags []string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -54,9 +53,8 @@ func archivePath(p programs, flags []string) string {
 	return filepath.Join(cache, "pgidem", fmt.Sprintf("initdb-%d-%x.tar", major(p.version), key[:8]))
 }
 
-// saveArchive writes the archive aside and renames it, so that processes that
-// work at the same time see a whole archive or none. One file, not a folder: a
-// cleaner of old files cannot leave half of it.
+// saveArchive writes the archive aside and renames it, so that processes that work at the same time see a whole archive
+// or none. One file, not a folder: a cleaner of old files cannot leave half of it.
 func saveArchive(ctx context.Context, a account, dir, archive string) error {
 	if archive == "" {
 		return nil

@@ -7,18 +7,16 @@ import (
 	"os/exec"
 )
 
-// guardScript waits until its standard input ends, then ends the server of the
-// data folder and removes the folder. The second rm is for a program that was
-// still writing when its parent died.
+// guardScript waits until its standard input ends, then ends the server of the data folder and removes the folder. The
+// second rm is for a program that was still writing when its parent died.
 const guardScript = `
 cat >/dev/null
 "$1" stop --pgdata="$2" --mode=immediate --silent >/dev/null 2>&1
 rm -rf "$2" || { sleep 1; rm -rf "$2"; }
 `
 
-// A guard is a shell that outlives this process. It holds the reading end of a
-// pipe whose writing end only this process has: the kernel closes that end when
-// the process ends, however it ends. So tests need no TestMain, and a killed
+// A guard is a shell that outlives this process. It holds the reading end of a pipe whose writing end only this process
+// has: the kernel closes that end when the process ends, however it ends. So tests need no TestMain, and a killed
 // program leaves neither a server nor a folder.
 type guard struct {
 	cmd  *exec.Cmd

@@ -1,19 +1,16 @@
-// Package pgserver starts throwaway PostgreSQL servers from the server programs
-// that are installed on this machine: real servers for tests and for the demo,
-// without a container engine.
+// Package pgserver starts throwaway PostgreSQL servers from the server programs that are installed on this machine:
+// real servers for tests and for the demo, without a container engine.
 //
-// The programs are looked for in the folder that PGIDEM_PG_BIN names, else in
-// the newest version below /usr/lib/postgresql (Debian, Ubuntu) or /usr
-// (pgsql-*, Red Hat), else on PATH. PostgreSQL refuses to run as root, so a root
-// process starts its servers as the system user postgres.
+// The programs are looked for in the folder that PGIDEM_PG_BIN names, else in the newest version below
+// /usr/lib/postgresql (Debian, Ubuntu) or /usr (pgsql-*, Red Hat), else on PATH. PostgreSQL refuses to run as root, so
+// a root process starts its servers as the system user postgres.
 //
-// A server listens on a free port of 127.0.0.1 and lets every local user in as
-// superuser: it is for data that nobody would miss. Its data folder lies in
-// os.TempDir and goes when the server is stopped or when the process that
-// started it ends in any way, SIGKILL and os.Exit included (see guard).
+// A server listens on a free port of 127.0.0.1 and lets every local user in as superuser: it is for data that nobody
+// would miss. Its data folder lies in os.TempDir and goes when the server is stopped or when the process that started
+// it ends in any way, SIGKILL and os.Exit included (see guard).
 //
-// initdb takes a second, so its result is kept as one archive below
-// os.UserCacheDir, in the folder pgidem, and unpacked for every later server.
+// initdb takes a second, so its result is kept as one archive below os.UserCacheDir, in the folder pgidem, and unpacked
+// for every later server.
 package pgserver
 
 import (
@@ -31,22 +28,20 @@ import (
 	"time"
 )
 
-// endLimit bounds every wait for a server to end. Ending takes milliseconds;
-// only a server that hangs comes near it.
+// endLimit bounds every wait for a server to end. Ending takes milliseconds; only a server that hangs comes near it.
 const endLimit = 60 * time.Second
 
-// errPortTaken reports that another program took the port between the moment it
-// was found free and the moment the server asked for it.
+// errPortTaken reports that another program took the port between the moment it was found free and the moment the
+// server asked for it.
 var errPortTaken = errors.New("the port was taken by another program")
 
-// Options says how a server differs from the default throwaway server. The zero
-// value is that default: fast, and its data does not survive a crash.
+// Options says how a server differs from the default throwaway server. The zero value is that default: fast, and its
+// data does not survive a crash.
 type Options struct {
-	// Durable keeps fsync, synchronous_commit and full_page_writes on, so that
-	// what was committed before Kill is there after Restart.
+	// Durable keeps fsync, synchronous_commit and full_page_writes on, so that what was committed before Kill is there
+	// after Restart.
 	Durable bool
-	// Settings are lines for postgresql.conf, by name. They win over the
-	// defaults of this package.
+	// Settings are lines for postgresql.conf, by name. They win over the defaults of this package.
 	Settings map[string]string
 }
 
@@ -62,9 +57,9 @@ type Server struct {
 	stop     func() error
 }
 
-// Start makes a new server and returns when it accepts connections. The context
-// bounds the start alone; the server runs until Stop, or until this process ends.
-// The error names what is missing and how to get it, or quotes the server's log.
+// Start makes a new server and returns when it accepts connections. The context bounds the start alone; the server runs
+// until Stop, or until this process ends. The error names what is missing and how to get it, or quotes the server's
+// log.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	return start(ctx, o, freePort)
 }
@@ -115,27 +110,24 @@ func (s *Server) create(ctx context.Context, o Options, pickPort func() (int, er
 	return err
 }
 
-// URL returns the connection URL of a database for the superuser postgres. A new
-// server has the database postgres.
+// URL returns the connection URL of a database for the superuser postgres. A new server has the database postgres.
 func (s *Server) URL(database string) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", s.port, database)
 }
 
-// Programs returns the folder of the server's programs, where psql and pg_dump of
-// the same version lie too.
+// Programs returns the folder of the server's programs, where psql and pg_dump of the same version lie too.
 func (s *Server) Programs() string {
 	return s.programs.dir
 }
 
-// Kill ends the server as a crash would: connections break, nothing is flushed,
-// and the next start recovers from the write-ahead log. The data folder stays for
-// Restart. A server that has ended already is not an error.
+// Kill ends the server as a crash would: connections break, nothing is flushed, and the next start recovers from the
+// write-ahead log. The data folder stays for Restart. A server that has ended already is not an error.
 func (s *Server) Kill() error {
 	return s.end(syscall.SIGQUIT)
 }
 
-// Restart starts the server again on its port and its data. After Kill that is
-// crash recovery; a running server is shut down in order first.
+// Restart starts the server again on its port and its data. After Kill that is crash recovery; a running server is shut
+// down in order first.
 func (s *Server) Restart(ctx context.Context) error {
 	if err := s.end(syscall.SIGINT); err != nil {
 		return err
@@ -143,8 +135,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.launch(ctx)
 }
 
-// Stop ends the server and removes its data folder. Further calls return the
-// result of the first.
+// Stop ends the server and removes its data folder. Further calls return the result of the first.
 func (s *Server) Stop() error {
 	return s.stop()
 }
@@ -221,8 +212,8 @@ func (s *Server) waitReady(ctx context.Context) error {
 	return nil
 }
 
-// ready reads postmaster.pid: the first line is the process, the eighth the state.
-// The process is compared because a crash may leave an older file.
+// ready reads postmaster.pid: the first line is the process, the eighth the state. The process is compared because a
+// crash may leave an older file.
 func (s *Server) ready() bool {
 	text, err := os.ReadFile(filepath.Join(s.dir, "postmaster.pid"))
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ownerVariable makes the test binary act as a program that starts a server and
-// then waits for its end: a process that a test can kill.
+// ownerVariable makes the test binary act as a program that starts a server and then waits for its end: a process that
+// a test can kill.
 const ownerVariable = "PGSERVER_TEST_OWNER"
 
 func TestMain(m *testing.M) {

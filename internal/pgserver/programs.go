@@ -15,8 +15,7 @@ import (
 // oldestMajor is the oldest PostgreSQL that pgidem supports.
 const oldestMajor = 15
 
-// packagedPrograms are the folders in which packages put the server programs of
-// each major version, apart from PATH.
+// packagedPrograms are the folders in which packages put the server programs of each major version, apart from PATH.
 var packagedPrograms = []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin"}
 
 // programs is the folder of one installation's server programs.
@@ -53,8 +52,8 @@ func findPrograms(ctx context.Context) (programs, error) {
 	return p, nil
 }
 
-// programsFolder returns the folder of PGIDEM_PG_BIN, else the newest that the
-// patterns match, else the folder of postgres on PATH.
+// programsFolder returns the folder of PGIDEM_PG_BIN, else the newest that the patterns match, else the folder of
+// postgres on PATH.
 func programsFolder(patterns []string) (string, error) {
 	if dir := os.Getenv("PGIDEM_PG_BIN"); dir != "" {
 		return filepath.Abs(dir)

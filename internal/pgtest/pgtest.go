@@ -1,11 +1,9 @@
 // Package pgtest gives each Go test a fresh database on a real PostgreSQL server.
 //
-// The server is the one that PGIDEM_TEST_DATABASE_URL names: a URL of a role that
-// may create databases, directly and not through a pooler. Without that variable
-// it is a throwaway server of package pgserver, one per test process, started by
-// the first test that wants it. Nothing needs a TestMain: the throwaway server
-// ends with the process, and databases that a killed process left on a named
-// server are dropped by the next process that tests there.
+// The server is the one that PGIDEM_TEST_DATABASE_URL names: a URL of a role that may create databases, directly and
+// not through a pooler. Without that variable it is a throwaway server of package pgserver, one per test process,
+// started by the first test that wants it. Nothing needs a TestMain: the throwaway server ends with the process, and
+// databases that a killed process left on a named server are dropped by the next process that tests there.
 //
 // Nothing here skips a test. What is missing fails it, with the fix in the message.
 package pgtest
@@ -31,8 +29,7 @@ type DB struct {
 	URL string
 }
 
-// New returns a fresh database in which pgidem is installed. It is dropped when
-// the test is over.
+// New returns a fresh database in which pgidem is installed. It is dropped when the test is over.
 func New(t testing.TB) *DB {
 	t.Helper()
 	s := sharedServer(t)
@@ -43,16 +40,15 @@ func New(t testing.TB) *DB {
 	return create(t, s, template)
 }
 
-// Empty returns a fresh database with nothing in it, whatever the server's
-// template1 holds. It is dropped when the test is over.
+// Empty returns a fresh database with nothing in it, whatever the server's template1 holds. It is dropped when the test
+// is over.
 func Empty(t testing.TB) *DB {
 	t.Helper()
 	return create(t, sharedServer(t), "template0")
 }
 
-// Server starts a server of the test's own and installs pgidem in its database
-// postgres: for tests that kill the server or need other settings. It is stopped
-// when the test is over.
+// Server starts a server of the test's own and installs pgidem in its database postgres: for tests that kill the server
+// or need other settings. It is stopped when the test is over.
 func Server(t testing.TB, o pgserver.Options) (*pgserver.Server, *DB) {
 	t.Helper()
 	s, err := pgserver.Start(t.Context(), o)
@@ -71,9 +67,8 @@ func Server(t testing.TB, o pgserver.Options) (*pgserver.Server, *DB) {
 	return s, db
 }
 
-// Pool returns a pool on the database; configure, unless nil, may change its
-// configuration. When the test is over the pool is closed, and a connection that
-// was not given back by then is an error of the test.
+// Pool returns a pool on the database; configure, unless nil, may change its configuration. When the test is over the
+// pool is closed, and a connection that was not given back by then is an error of the test.
 func (db *DB) Pool(t testing.TB, configure func(*pgxpool.Config)) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(db.URL)

@@ -17,12 +17,10 @@ import (
 	"github.com/pgidem/pgidem/internal/pgserver"
 )
 
-// server is the PostgreSQL server of this test process, seen by a role that may
-// create databases.
+// server is the PostgreSQL server of this test process, seen by a role that may create databases.
 //
-// Every database is named after its process, and one connection of the process
-// carries that name as its application_name for as long as the process lives. So
-// databases whose name no session carries are left over.
+// Every database is named after its process, and one connection of the process carries that name as its
+// application_name for as long as the process lives. So databases whose name no session carries are left over.
 type server struct {
 	base     url.URL
 	admin    *pgxpool.Pool

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// waitLimit is how long a condition may take to come true. It only has to be
-// longer than the slowest machine needs; nothing waits for its end.
+// waitLimit is how long a condition may take to come true. It only has to be longer than the slowest machine needs;
+// nothing waits for its end.
 var waitLimit = 30 * time.Second
 
 // Session is a connection, a transaction or a pool.
@@ -20,16 +20,15 @@ type Session interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// WaitFor polls until the condition holds and fails the test when it does not
-// come true. The words say what was waited for.
+// WaitFor polls until the condition holds and fails the test when it does not come true. The words say what was waited
+// for.
 func WaitFor(t testing.TB, condition func() bool, what string) {
 	t.Helper()
 	waitFor(t, condition, func() string { return what })
 }
 
-// WaitBlocked waits until the server process waits for a lock: of a row, a
-// table, a transaction or an advisory lock. The observer is any other session of
-// the same server.
+// WaitBlocked waits until the server process waits for a lock: of a row, a table, a transaction or an advisory lock.
+// The observer is any other session of the same server.
 func WaitBlocked(t testing.TB, observer Session, pid uint32) {
 	t.Helper()
 	var state string
@@ -43,9 +42,8 @@ func WaitBlocked(t testing.TB, observer Session, pid uint32) {
 	}, func() string { return fmt.Sprintf("process %d waits for a lock (it is: %s)", pid, state) })
 }
 
-// WaitBlockedCount waits until at least n sessions of the observer's database
-// wait for a lock: for callers that work through a pool, whose process numbers a
-// test does not know.
+// WaitBlockedCount waits until at least n sessions of the observer's database wait for a lock: for callers that work
+// through a pool, whose process numbers a test does not know.
 func WaitBlockedCount(t testing.TB, observer Session, n int) {
 	t.Helper()
 	var blocked int
@@ -57,8 +55,7 @@ func WaitBlockedCount(t testing.TB, observer Session, n int) {
 	}, func() string { return fmt.Sprintf("%d sessions wait for a lock (now: %d)", n, blocked) })
 }
 
-// look reads pg_stat_activity anew: within a transaction the server would show
-// what it showed first.
+// look reads pg_stat_activity anew: within a transaction the server would show what it showed first.
 func look(t testing.TB, observer Session, query string, args []any, into ...any) {
 	t.Helper()
 	if _, err := observer.Exec(t.Context(), "select pg_stat_clear_snapshot()"); err != nil {

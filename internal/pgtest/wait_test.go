@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// block lets a second session run into a lock of the first. It returns the
-// process of the second, and a function that frees it and takes its result.
+// block lets a second session run into a lock of the first. It returns the process of the second, and a function that
+// frees it and takes its result.
 func block(t *testing.T, db *DB, first, second string) (pid uint32, free func()) {
 	t.Helper()
 	owner, waiter := db.Conn(t), db.Conn(t)

@@ -1,14 +1,11 @@
-// Command withpg runs a command beside a PostgreSQL server for tests: the one
-// that PGIDEM_TEST_DATABASE_URL names, else a throwaway server that ends with the
-// command.
+// Command withpg runs a command beside a PostgreSQL server for tests: the one that PGIDEM_TEST_DATABASE_URL names, else
+// a throwaway server that ends with the command.
 //
 //	go run ./internal/pgserver/withpg [-c name=value]... command [argument]...
 //
-// The command finds the server through libpq's variables PGHOST, PGPORT, PGUSER,
-// PGPASSWORD, PGDATABASE and PGSSLMODE, which psql, pg_prove and pgx read. Beside a
-// throwaway server the client programs of its version come first on PATH, and
-// each -c is a setting of that server, as for postgres itself. The exit code is
-// the command's.
+// The command finds the server through libpq's variables PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE and PGSSLMODE,
+// which psql, pg_prove and pgx read. Beside a throwaway server the client programs of its version come first on PATH,
+// and each -c is a setting of that server, as for postgres itself. The exit code is the command's.
 package main
 
 import (
