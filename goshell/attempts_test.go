@@ -300,7 +300,7 @@ func TestRetry_RealDeadlock(t *testing.T) {
 			}
 		}
 		order(w, r)
-	}, withMaxConns(4))
+	}, withMaxConns(4), func(p *plan) { p.config.Attempts = 100 })
 	s.exec("insert into effect default values; insert into effect default values")
 	a := s.start(s.request("POST", "/forwards", `{}`, "Idempotency-Key", newKey()))
 	b := s.start(s.request("POST", "/backwards", `{}`, "Idempotency-Key", newKey()))
@@ -308,7 +308,8 @@ func TestRetry_RealDeadlock(t *testing.T) {
 	both.open()
 	requireFirst(t, 201, a.wait())
 	requireFirst(t, 201, b.wait())
-	require.EqualValues(t, 3, s.runs.Load(), "one of the two was the victim")
+	// One of the two was the victim, more than once when it came back before the other had woken.
+	require.GreaterOrEqual(t, s.runs.Load(), int32(3))
 	require.Equal(t, 4, s.effects())
 }
 

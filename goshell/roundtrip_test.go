@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
@@ -22,10 +23,12 @@ import (
 // tripServer is a keyed handler of one statement whose database is reached through a counting proxy, on one connection
 // that has prepared its statements.
 type tripServer struct {
-	t     *testing.T
-	proxy *wire.Proxy
-	pool  *pgxpool.Pool
-	url   string
+	t      *testing.T
+	runs   atomic.Int64
+	direct *pgx.Conn
+	proxy  *wire.Proxy
+	pool   *pgxpool.Pool
+	url    string
 }
 
 func newTripServer(t *testing.T) *tripServer {
@@ -44,7 +47,7 @@ func newTripServer(t *testing.T) *tripServer {
 		Principal: func(*http.Request) (string, error) { return principal, nil },
 	})
 	require.NoError(t, err)
-	s := &tripServer{t: t, proxy: proxy, pool: pool}
+	s := &tripServer{t: t, direct: conn, proxy: proxy, pool: pool}
 	server := httptest.NewServer(shell.Wrap(goshell.Operation{Action: "pay"}, http.HandlerFunc(s.handle)))
 	t.Cleanup(server.Close)
 	s.url = server.URL
@@ -58,6 +61,7 @@ func newTripServer(t *testing.T) *tripServer {
 }
 
 func (s *tripServer) handle(w http.ResponseWriter, r *http.Request) {
+	s.runs.Add(1)
 	body, _ := io.ReadAll(r.Body)
 	if _, err := goshell.FromContext(r.Context()).Tx().Exec(r.Context(), `insert into effect values ($1)`, uuid.New()); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

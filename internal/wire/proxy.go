@@ -1,9 +1,8 @@
-// Package wire is a TCP proxy between a client and its database that counts round trips and can hold messages back, for
-// tests of what travels together.
+// Package wire is a TCP proxy between a client and its database that counts round trips, can hold messages back and can
+// break a connection at a chosen message, for tests of what travels together and of what gets lost.
 package wire
 
 import (
-	"io"
 	"net"
 	"net/url"
 	"sync"
@@ -19,6 +18,9 @@ type Proxy struct {
 	trips int
 	limit int // trips that may pass; what comes after is held back. Negative: no limit
 	moved *sync.Cond
+
+	cutTrip int // the trip that breaks its connection, 0 for none
+	cutAsk  bool
 }
 
 // Start returns a proxy in front of the server of a PostgreSQL URL, and the URL that leads through it.
@@ -69,6 +71,28 @@ func (p *Proxy) Release() {
 	p.moved.Broadcast()
 }
 
+// CutAsk breaks the connection at the nth round trip from now, before the server hears it.
+func (p *Proxy) CutAsk(n int) { p.cut(n, true) }
+
+// CutAnswer breaks the connection at the nth round trip from now, when the server has answered and the client has heard
+// nothing of it.
+func (p *Proxy) CutAnswer(n int) { p.cut(n, false) }
+
+func (p *Proxy) cut(n int, ask bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cutTrip, p.cutAsk = p.trips+n, ask
+}
+
+// cuts tells, under the lock, whether the connection breaks now; only one does.
+func (p *Proxy) cuts(ask bool) bool {
+	if p.cutTrip == 0 || p.trips != p.cutTrip || p.cutAsk != ask {
+		return false
+	}
+	p.cutTrip = 0
+	return true
+}
+
 func (p *Proxy) serve() {
 	for {
 		client, err := p.listener.Accept()
@@ -88,10 +112,18 @@ func (p *Proxy) connection(client, server net.Conn) {
 	answered := true // the server spoke last, so the next word of the client begins a trip
 	go func() {
 		defer client.Close()
-		p.forward(client, server, func() { answered = true })
+		forward(client, server, func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			answered = true
+			return !p.cuts(false)
+		})
 	}()
 	defer server.Close()
-	p.forward(server, client, func() {
+	defer client.Close()
+	forward(server, client, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		if answered {
 			answered = false
 			for p.limit >= 0 && p.trips >= p.limit {
@@ -99,26 +131,24 @@ func (p *Proxy) connection(client, server net.Conn) {
 			}
 			p.trips++
 		}
+		return !p.cuts(true)
 	})
 }
 
-// forward copies, calling heard under the lock before each piece goes on.
-func (p *Proxy) forward(to, from net.Conn, heard func()) {
+// forward copies until one side ends or passes forbids a piece.
+func forward(to, from net.Conn, passes func() bool) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
-			p.mu.Lock()
-			heard()
-			p.mu.Unlock()
+			if !passes() {
+				return
+			}
 			if _, err := to.Write(buf[:n]); err != nil {
 				return
 			}
 		}
 		if err != nil {
-			if err != io.EOF {
-				_ = to.Close()
-			}
 			return
 		}
 	}
