@@ -24,13 +24,26 @@ const (
 	errKeyLines  keyError = "Send exactly one Idempotency-Key header line."
 	errKeyEmpty  keyError = "The Idempotency-Key header is empty: send a key or leave the header out."
 	errKeyQuotes keyError = `The Idempotency-Key header starts with a quote but is not one complete quoted string: send the key bare, or in quotes with only \" and \\ as escapes and nothing behind them.`
-	errKeyUUIDv7 keyError = "The Idempotency-Key header must be a UUID version 7 of 36 characters: `pgidem key new` prints one."
+	errKeyUUIDv7 keyError = "The Idempotency-Key header must be a UUID version 7 of 36 characters."
 	errKeyUUID   keyError = "The Idempotency-Key header must be a UUID of 36 characters, bare or in quotes."
+
+	howToMint keyError = " `pgidem key new` prints a key."
 )
 
 // parseKey returns the key in the field lines of an Idempotency-Key header. A request without the header is the
 // caller's case.
 func parseKey(lines []string, format KeyFormat) (string, error) {
+	key, err := readKey(lines, format)
+	if err != "" && format == KeyUUIDv7 {
+		err += howToMint
+	}
+	if err != "" {
+		return "", err
+	}
+	return key, nil
+}
+
+func readKey(lines []string, format KeyFormat) (string, keyError) {
 	if len(lines) != 1 {
 		return "", errKeyLines
 	}
@@ -51,7 +64,7 @@ func parseKey(lines []string, format KeyFormat) (string, error) {
 	case format == KeyUUID && !isUUID(key):
 		return "", errKeyUUID
 	}
-	return strings.ToLower(key), nil
+	return strings.ToLower(key), ""
 }
 
 // unquoteKey returns the content of a structured-field string that makes up the whole text: no parameters, nothing

@@ -1,12 +1,19 @@
 package goshell_test
 
 import (
+	"bytes"
+	"context"
 	"net/http"
+	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pgidem/pgidem/goshell"
 )
 
 // The connection breaks at each round trip of a first run: before the server hears the client's word, or after it has
@@ -82,6 +89,48 @@ func TestLost_RollbackOfAReplay(t *testing.T) {
 		assert.True(t, replay)
 	}
 	s.idle()
+}
+
+// A cancel that comes late is reported behind the tag of COMMIT: the transaction did commit, and the client hears so.
+func TestLost_ErrorBehindCommit(t *testing.T) {
+	s := newTripServer(t)
+	before := s.effects(t)
+	var done atomic.Bool
+	s.proxy.Tamper(func(piece []byte) []byte {
+		const fields, ready = "SERROR\x00VERROR\x00C57014\x00Mcanceling statement\x00\x00", 6 // bytes of ReadyForQuery
+		if !bytes.Contains(piece, []byte("COMMIT\x00")) || !done.CompareAndSwap(false, true) {
+			return piece
+		}
+		end := len(piece) - ready
+		return slices.Concat(piece[:end], []byte{'E', 0, 0, 0, byte(4 + len(fields))}, []byte(fields), piece[end:])
+	})
+	key := uuid.Must(uuid.NewV7()).String()
+	status, replay := s.post(key, `{}`)
+	assert.True(t, done.Load())
+	assert.Equal(t, http.StatusCreated, status)
+	assert.False(t, replay)
+	status, replay = s.post(key, `{}`)
+	assert.Equal(t, http.StatusCreated, status)
+	assert.True(t, replay)
+	assert.Equal(t, before+1, s.effects(t))
+}
+
+// The first request of a process does not know how long the settings let it wait: a server that falls silent is given up
+// all the same.
+func TestLost_SilentServerBeforeTheSettingsAreKnown(t *testing.T) {
+	s := newTripServer(t)
+	shell, err := goshell.New(s.pool, goshell.Config{
+		Principal:     func(*http.Request) (string, error) { return uuid.NewString(), nil },
+		FinishTimeout: 100 * time.Millisecond,
+	})
+	require.NoError(t, err)
+	s.idle()
+	s.proxy.HoldAfter(0)
+	_, _, err = shell.Do(t.Context(), goshell.Request{
+		Principal: uuid.NewString(), Key: uuid.NewString(), Action: "pay", Fingerprint: [32]byte{1},
+	}, func(context.Context) (goshell.Response, error) { return goshell.Response{Status: 200}, nil })
+	require.ErrorIs(t, err, goshell.ErrUnavailable)
+	s.proxy.Release() // lets the connection be closed
 }
 
 func (s *tripServer) effects(t *testing.T) (n int) {

@@ -144,7 +144,7 @@ func (res recorded) send(w http.ResponseWriter, flush bool) {
 	header := w.Header()
 	clear(header)
 	maps.Copy(header, res.header)
-	if bodyAllowed(res.status) {
+	if bodyAllowed(res.status) && header.Get("Content-Encoding") == "" {
 		header.Set("Content-Length", strconv.Itoa(len(res.body)))
 	}
 	w.WriteHeader(res.status)

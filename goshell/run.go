@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // work runs the operation once, with its claim in ctx. After an error nothing that it did may stay.
@@ -63,8 +62,7 @@ func (c *call) settle(ctx context.Context) (res result) {
 		bound = unlearned
 	}
 	leave := c.shell.flights.enter(ctx, flightKey{c.req.Principal, c.req.Key}, bound)
-	spent := time.Since(started)
-	c.waited = spent
+	c.waited = time.Since(started)
 	if leave == nil {
 		if err := ctx.Err(); err != nil {
 			return result{err: unavailable(err)}
@@ -74,12 +72,12 @@ func (c *call) settle(ctx context.Context) (res result) {
 	stored := false
 	defer func() { leave(stored) }()
 
-	req := c.req
-	if spent > time.Millisecond {
-		// Another request of this process was waited for: that counts.
-		req.LockTimeout = max(time.Millisecond, bound-spent)
-	}
 	for {
+		req := c.req
+		if c.waited > time.Millisecond {
+			// The bound is a total: what was waited for another request of this process counts, and in an earlier attempt.
+			req.LockTimeout = max(time.Millisecond, bound-c.waited)
+		}
 		res, again := c.attempt(ctx, req)
 		if again == nil {
 			stored = res.outcome == Claimed || res.outcome == Stored || res.outcome == Replay || res.outcome == Reused
@@ -88,7 +86,6 @@ func (c *call) settle(ctx context.Context) (res result) {
 		if c.attempts == c.shell.cfg.Attempts {
 			return result{err: fmt.Errorf("%w: given up after %d attempts: %w", ErrUnavailable, c.attempts, again)}
 		}
-		req = c.req
 	}
 }
 
@@ -100,7 +97,7 @@ func (c *call) attempt(ctx context.Context, req Request) (res result, again erro
 	}
 	c.attempts++
 	asked := time.Now()
-	entry, tx, err := c.begin(ctx, u, req)
+	entry, err := c.begin(ctx, u, req)
 	c.waited += time.Since(asked)
 	switch {
 	case err != nil:
@@ -112,44 +109,58 @@ func (c *call) attempt(ctx context.Context, req Request) (res result, again erro
 	case entry.Outcome != Claimed:
 		return result{outcome: entry.Outcome, response: entry.Response, entry: entry, open: u}, nil
 	}
-	claim := &Claim{tx: &claimTx{tx: tx, state: &txState{}}}
-	resp, err := c.operate(ctx, u, claim)
+	claim := &Claim{tx: &claimTx{tx: u.tx, state: &txState{}}}
+	resp, busy, err := c.operate(ctx, u, claim)
+	if busy {
+		u.abandon()
+		if err == nil && c.shell.final(resp) {
+			err = errBusy
+		}
+		return result{outcome: NotStored, response: resp, err: err}, nil
+	}
 	return c.finish(ctx, u, claim, entry, resp, err)
 }
 
 // begin claims the key. Only as many callers as MaxWaiting allows wait in the database: the others ask, but do not wait.
-func (c *call) begin(ctx context.Context, u *unit, req Request) (Entry, pgx.Tx, error) {
+func (c *call) begin(ctx context.Context, u *unit, req Request) (Entry, error) {
 	select {
 	case c.shell.slots <- struct{}{}:
 		defer func() { <-c.shell.slots }()
 	default:
 		req.LockTimeout = time.Millisecond
 	}
-	// A server that cannot be heard must not hold the request for ever. While the bound is not known no limit can be set:
-	// it could cut a wait that the settings row allows.
-	if bound, _ := c.shell.wait.get(); bound != 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, max(bound, req.LockTimeout)+c.shell.cfg.FinishTimeout)
-		defer cancel()
+	bound, _ := c.shell.wait.get()
+	if bound == 0 && req.LockTimeout == 0 {
+		req.LockTimeout = unlearned
 	}
+	// A server that cannot be heard must not hold the request for ever.
+	ctx, cancel := context.WithTimeout(ctx, max(bound, req.LockTimeout)+c.shell.cfg.FinishTimeout)
+	defer cancel()
 	return u.begin(ctx, req)
 }
 
-// operate runs the operation. A panic and runtime.Goexit go on after the rollback.
-func (c *call) operate(ctx context.Context, u *unit, claim *Claim) (Response, error) {
+var errBusy = errors.New("the handler returned while its transaction was in use: close all rows and batches, wait for goroutines")
+
+// operate runs the operation. A panic and runtime.Goexit go on after the rollback. busy says that the operation still has
+// the connection in its hands: in a goroutine, or by rows that it left open.
+func (c *call) operate(ctx context.Context, u *unit, claim *Claim) (resp Response, busy bool, err error) {
 	hctx, cancel := context.WithTimeout(context.WithValue(ctx, claimKey{}, claim), c.shell.cfg.HandlerLimit)
 	returned := false
 	defer func() {
 		cancel()
-		claim.tx.state.end()
-		if !returned {
+		busy = claim.tx.state.end() || u.conn.Conn().PgConn().IsBusy()
+		switch {
+		case returned:
+		case busy:
+			u.abandon()
+		default:
 			c.rollback(ctx, u)
 		}
 	}()
-	resp, err := c.work(hctx)
+	resp, err = c.work(hctx)
 	returned = true
 	resp.OneTimeSecret = resp.OneTimeSecret || claim.secret.Load()
-	return resp, err
+	return resp, busy, err
 }
 
 // finish ends the transaction as the response asks, whether the client is still there or not.
@@ -165,6 +176,10 @@ func (c *call) finish(ctx context.Context, u *unit, claim *Claim, claimed Entry,
 	if err != nil || !c.shell.final(resp) {
 		u.rollback(ctx)
 		return result{outcome: NotStored, response: resp, err: err}, nil
+	}
+	if resp.Status >= 400 && resp.OneTimeSecret {
+		u.rollback(ctx)
+		return result{err: fmt.Errorf("%w: it is a refusal that holds a one-time secret", ErrResponse)}, nil
 	}
 	if resp.Status >= 400 {
 		return c.saveFinal(ctx, u, resp), nil
@@ -209,7 +224,7 @@ func (c *call) ask(ctx context.Context, claimed Entry, resp Response, lost error
 	if err != nil {
 		return result{err: err}
 	}
-	entry, _, err := u.begin(ctx, c.req)
+	entry, err := u.begin(ctx, c.req)
 	switch {
 	case err != nil:
 		u.rollback(ctx)
@@ -264,7 +279,8 @@ func (s *Shell) final(resp Response) bool {
 	if resp.Status != http.StatusConflict {
 		return true
 	}
-	return string(member(resp.Body, "code")) != `"request_in_progress"`
+	code := string(member(resp.Body, "code"))
+	return code != `"request_in_progress"` && code != strconv.Quote(s.cfg.Contract.Codes.InProgress)
 }
 
 // unavailable marks an error of the store: a repeat with the same key is safe.

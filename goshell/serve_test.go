@@ -633,10 +633,10 @@ func TestInvalidKey_400(t *testing.T) {
 
 	exact := s.request("POST", "/orders", `{}`, "Idempotency-Key", "x")
 	require.Equal(t, `{"type":"about:blank","title":"Bad Request","status":400,`+
-		`"detail":"The Idempotency-Key header must be a UUID version 7 of 36 characters: `+"`pgidem key new`"+` prints one.",`+
+		`"detail":"The Idempotency-Key header must be a UUID version 7 of 36 characters. `+"`pgidem key new`"+` prints a key.",`+
 		`"code":"validation_failed","retryable":false,`+
 		`"errors":[{"pointer":"#header/Idempotency-Key","code":"invalid_format",`+
-		`"detail":"The Idempotency-Key header must be a UUID version 7 of 36 characters: `+"`pgidem key new`"+` prints one."}]}`, s.do(exact).body)
+		`"detail":"The Idempotency-Key header must be a UUID version 7 of 36 characters. `+"`pgidem key new`"+` prints a key."}]}`, s.do(exact).body)
 }
 
 // Cases 53 and 55: the spellings that are the same key.

@@ -19,7 +19,7 @@ from pgidem.idem_begin($1::uuid, $2::uuid, $3::text, $4::bytea, $5::interval, $6
 	sqlSaveFinal = `select outcome, response_status, response_body, resource_id::text, one_time_secret, retry_after, created_at, expires_at
 from pgidem.idem_save_final($1::uuid, $2::uuid, $3::text, $4::bytea, $5::integer, $6::jsonb, $7::interval, $8::interval)`
 	sqlLockTimeout = `select lock_timeout from pgidem.show_settings()`
-	sqlCommit      = `commit`
+	sqlCommit      = `commit transaction` // not the text of pgx.Tx.Commit, whose prepared statement release invalidates
 	sqlRollback    = `rollback`
 	sqlIdleTimeout = `set local idle_in_transaction_session_timeout = ` // followed by milliseconds
 )
@@ -82,7 +82,7 @@ type Entry struct {
 	CreatedAt, ExpiresAt time.Time
 }
 
-// Querier is what [Store] needs of a connection: *pgx.Conn, pgx.Tx and *pgxpool.Pool have it.
+// Querier is what [Store.SaveFinal] needs of a connection: *pgx.Conn and *pgxpool.Pool have it.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
@@ -100,7 +100,7 @@ type Store struct{}
 //
 // An error leaves the transaction aborted: 40001 under REPEATABLE READ and SERIALIZABLE wants a new transaction, 55P03
 // says that a lock was held too long that is not the key's.
-func (Store) Begin(ctx context.Context, tx Querier, req Request) (Entry, error) {
+func (Store) Begin(ctx context.Context, tx pgx.Tx, req Request) (Entry, error) {
 	entry, err := scanEntry(tx.QueryRow(ctx, sqlBegin, beginArgs(req)...))
 	return entry, storeError(err)
 }
@@ -108,7 +108,7 @@ func (Store) Begin(ctx context.Context, tx Querier, req Request) (Entry, error) 
 // Complete stores the response of the operation claimed in tx and returns what to answer: the stored text of the body,
 // so that the first answer and every replay are the same bytes. The body of a one-time secret is not sent to the
 // database and is returned as it is. ErrClaimLost says that tx does not hold the claim.
-func (Store) Complete(ctx context.Context, tx Querier, req Request, resp Response) (Response, error) {
+func (Store) Complete(ctx context.Context, tx pgx.Tx, req Request, resp Response) (Response, error) {
 	var stored *string
 	if err := tx.QueryRow(ctx, sqlComplete, completeArgs(req, resp)...).Scan(&stored); err != nil {
 		return Response{}, storeError(bodyError(err))

@@ -19,6 +19,7 @@ type claimTx struct {
 // txState is shared by a transaction and those nested in it.
 type txState struct {
 	mu     sync.Mutex
+	calls  int // under way
 	ended  bool
 	wanted error
 }
@@ -44,10 +45,13 @@ func (s *txState) retryError() error {
 	return s.wanted
 }
 
-func (s *txState) end() {
+// end closes the transaction to the handler and tells whether a call of it is still under way, in a goroutine that
+// outlives it. Such a call has the connection in its hands, so nothing else may use that any more.
+func (s *txState) end() (busy bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.ended = true
-	s.mu.Unlock()
+	return s.calls > 0
 }
 
 // closedTx answers every call with pgx.ErrTxClosed.
@@ -57,31 +61,41 @@ var closedTx = func() pgx.Tx {
 	return pgx.FailedBatchResults(&b, pgx.ErrTxClosed).Tx()
 }()
 
-// live returns the transaction, or a closed one when the shell has ended it: a goroutine that outlives its handler must
-// not reach a connection that may serve another request by then.
-func (t *claimTx) live() pgx.Tx {
+// use returns the transaction for one call, and what to call afterwards. It returns a closed one when the shell has ended
+// it, since the connection may serve another request by then, or when the handler has ended it by SQL text: what it did
+// next would commit by itself, without the claim.
+func (t *claimTx) use() (tx pgx.Tx, done func()) {
 	t.state.mu.Lock()
 	defer t.state.mu.Unlock()
-	if t.state.ended {
-		return closedTx
+	if t.state.ended || t.tx.Conn().PgConn().TxStatus() == 'I' {
+		return closedTx, func() {}
 	}
-	return t.tx
+	t.state.calls++
+	return t.tx, func() {
+		t.state.mu.Lock()
+		defer t.state.mu.Unlock()
+		t.state.calls--
+	}
 }
 
 func (t *claimTx) Begin(ctx context.Context) (pgx.Tx, error) {
-	tx, err := t.live().Begin(ctx)
+	tx, done := t.use()
+	defer done()
+	nested, err := tx.Begin(ctx)
 	t.state.note(err)
 	if err != nil {
 		return nil, err
 	}
-	return &claimTx{tx: tx, state: t.state, nested: true}, nil
+	return &claimTx{tx: nested, state: t.state, nested: true}, nil
 }
 
 func (t *claimTx) Commit(ctx context.Context) error {
 	if !t.nested {
 		return ErrTxManaged
 	}
-	err := t.live().Commit(ctx)
+	tx, done := t.use()
+	defer done()
+	err := tx.Commit(ctx)
 	t.state.note(err)
 	return err
 }
@@ -90,49 +104,67 @@ func (t *claimTx) Rollback(ctx context.Context) error {
 	if !t.nested {
 		return ErrTxManaged
 	}
-	err := t.live().Rollback(ctx)
+	tx, done := t.use()
+	defer done()
+	err := tx.Rollback(ctx)
 	t.state.note(err)
 	return err
 }
 
 func (t *claimTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	tag, err := t.live().Exec(ctx, sql, args...)
+	tx, done := t.use()
+	defer done()
+	tag, err := tx.Exec(ctx, sql, args...)
 	t.state.note(err)
 	return tag, err
 }
 
 func (t *claimTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	rows, err := t.live().Query(ctx, sql, args...)
+	tx, done := t.use()
+	defer done()
+	rows, err := tx.Query(ctx, sql, args...)
 	t.state.note(err)
 	return notingRows{rows, t.state}, err
 }
 
 func (t *claimTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	return notingRow{t.live().QueryRow(ctx, sql, args...), t.state}
+	tx, done := t.use()
+	defer done()
+	return notingRow{tx.QueryRow(ctx, sql, args...), t.state}
 }
 
 func (t *claimTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	return notingBatch{t.live().SendBatch(ctx, b), t.state}
+	tx, done := t.use()
+	defer done()
+	return notingBatch{tx.SendBatch(ctx, b), t.state}
 }
 
 func (t *claimTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, src pgx.CopyFromSource) (int64, error) {
-	n, err := t.live().CopyFrom(ctx, table, columns, src)
+	tx, done := t.use()
+	defer done()
+	n, err := tx.CopyFrom(ctx, table, columns, src)
 	t.state.note(err)
 	return n, err
 }
 
 func (t *claimTx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
-	d, err := t.live().Prepare(ctx, name, sql)
+	tx, done := t.use()
+	defer done()
+	d, err := tx.Prepare(ctx, name, sql)
 	t.state.note(err)
 	return d, err
 }
 
 func (t *claimTx) LargeObjects() pgx.LargeObjects {
-	return t.live().LargeObjects()
+	tx, done := t.use()
+	defer done()
+	return tx.LargeObjects()
 }
 
 func (t *claimTx) Conn() *pgx.Conn {
-	return t.live().Conn()
+	tx, done := t.use()
+	defer done()
+	return tx.Conn()
 }
 
 type notingRows struct {

@@ -17,10 +17,11 @@ import (
 type unit struct {
 	shell *Shell
 	conn  *pgxpool.Conn
+	tx    pgx.Tx // nil before BEGIN
 }
 
-// errOutcomeUnknown: the connection was lost after COMMIT was sent.
-var errOutcomeUnknown = errors.New("the connection was lost while COMMIT was under way")
+// errOutcomeUnknown: COMMIT was sent and its success cannot be told.
+var errOutcomeUnknown = errors.New("an error came, or the connection was lost, while COMMIT was under way")
 
 // acquire takes a connection from the pool.
 func (s *Shell) acquire(ctx context.Context) (*unit, error) {
@@ -31,7 +32,7 @@ func (s *Shell) acquire(ctx context.Context) (*unit, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: no connection: %w", ErrUnavailable, err)
 		}
-		u := &unit{s, conn}
+		u := &unit{shell: s, conn: conn}
 		if u.txStatus() == 'I' {
 			return u, nil
 		}
@@ -49,7 +50,25 @@ func (u *unit) txStatus() byte {
 }
 
 // release gives the connection back; the pool destroys it unless it is idle.
-func (u *unit) release() { u.conn.Release() }
+func (u *unit) release() {
+	if u.tx != nil && u.txStatus() == 'I' {
+		// The transaction was ended by SQL, of which the object knows nothing yet: without a trip this closes it, and with it
+		// the large objects that a handler may have kept.
+		_ = u.tx.Commit(canceled)
+	}
+	u.conn.Release()
+}
+
+var canceled = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// abandon cuts a connection that somebody else still uses, which makes the server roll back.
+func (u *unit) abandon() {
+	_ = u.conn.Hijack().PgConn().Conn().Close()
+}
 
 // destroy closes the connection, which makes the server roll back.
 func (u *unit) destroy() {
@@ -60,7 +79,7 @@ func (u *unit) destroy() {
 }
 
 // begin opens the transaction and claims the key in one trip.
-func (u *unit) begin(ctx context.Context, req Request) (Entry, pgx.Tx, error) {
+func (u *unit) begin(ctx context.Context, req Request) (Entry, error) {
 	b := &pgx.Batch{}
 	b.BeginTx(u.shell.cfg.TxOptions)
 	b.Queue(sqlIdleTimeout + strconv.FormatInt((u.shell.cfg.HandlerLimit+idleMargin).Milliseconds(), 10))
@@ -79,15 +98,16 @@ func (u *unit) begin(ctx context.Context, req Request) (Entry, pgx.Tx, error) {
 	br := u.conn.SendBatch(ctx, b)
 	// No result is true before the batch has closed without error.
 	if err := br.Close(); err != nil {
-		return Entry{}, nil, err
+		return Entry{}, err
 	}
 	if u.txStatus() != 'T' {
-		return Entry{}, nil, errors.New("no transaction after BEGIN")
+		return Entry{}, errors.New("no transaction after BEGIN")
 	}
 	if learn {
 		u.shell.wait.learn(time.Duration(bound.Microseconds)*time.Microsecond + time.Duration(bound.Days)*24*time.Hour)
 	}
-	return entry, br.Tx(), nil
+	u.tx = br.Tx()
+	return entry, nil
 }
 
 // complete stores the response and commits in one trip. errOutcomeUnknown says that nobody knows whether it committed;
@@ -107,7 +127,8 @@ func (u *unit) complete(ctx context.Context, req Request, resp Response) (Respon
 	})
 	err := u.conn.SendBatch(ctx, &b).Close()
 	switch {
-	case err != nil && u.txStatus() == 0:
+	case err != nil && (u.txStatus() == 0 || tag == "COMMIT"):
+		// With its tag read the COMMIT is done, whatever the server reports behind it, such as a late cancel.
 		return Response{}, fmt.Errorf("%w: %w", errOutcomeUnknown, err)
 	case err != nil:
 		return Response{}, err

@@ -21,6 +21,7 @@ type Proxy struct {
 
 	cutTrip int // the trip that breaks its connection, 0 for none
 	cutAsk  bool
+	tamper  func([]byte) []byte
 }
 
 // Start returns a proxy in front of the server of a PostgreSQL URL, and the URL that leads through it.
@@ -93,6 +94,13 @@ func (p *Proxy) cuts(ask bool) bool {
 	return true
 }
 
+// Tamper lets f change each piece of what the server says.
+func (p *Proxy) Tamper(f func([]byte) []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tamper = f
+}
+
 func (p *Proxy) serve() {
 	for {
 		client, err := p.listener.Accept()
@@ -112,16 +120,22 @@ func (p *Proxy) connection(client, server net.Conn) {
 	answered := true // the server spoke last, so the next word of the client begins a trip
 	go func() {
 		defer client.Close()
-		forward(client, server, func() bool {
+		forward(client, server, func(piece []byte) []byte {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			answered = true
-			return !p.cuts(false)
+			if p.cuts(false) {
+				return nil
+			}
+			if p.tamper != nil {
+				return p.tamper(piece)
+			}
+			return piece
 		})
 	}()
 	defer server.Close()
 	defer client.Close()
-	forward(server, client, func() bool {
+	forward(server, client, func(piece []byte) []byte {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if answered {
@@ -131,20 +145,24 @@ func (p *Proxy) connection(client, server net.Conn) {
 			}
 			p.trips++
 		}
-		return !p.cuts(true)
+		if p.cuts(true) {
+			return nil
+		}
+		return piece
 	})
 }
 
-// forward copies until one side ends or passes forbids a piece.
-func forward(to, from net.Conn, passes func() bool) {
+// forward copies what pass makes of each piece, until one side ends or pass returns nothing.
+func forward(to, from net.Conn, pass func([]byte) []byte) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
-			if !passes() {
+			piece := pass(buf[:n])
+			if piece == nil {
 				return
 			}
-			if _, err := to.Write(buf[:n]); err != nil {
+			if _, err := to.Write(piece); err != nil {
 				return
 			}
 		}

@@ -28,6 +28,13 @@ begin
       detail = format('p_status is %s; idem_complete stores 200 to 299.', coalesce(p_status::text, 'null')),
       hint = 'Roll back any other response. A final 4xx is stored after the rollback, by idem_save_final.';
   end if;
+  if p_body = '{"one_time_secret": true}' and not coalesce(p_one_time_secret, false) then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'invalid body',
+      detail = 'The body is the mark of a one-time secret, so every replay would be refused.',
+      hint = 'Pass p_one_time_secret => true if the response held such a secret, else another body.';
+  end if;
   r := pgidem._complete(p_principal_id, p_key, p_status, p_body, coalesce(p_one_time_secret, false));
   return r.response_body;
 end
@@ -44,6 +51,6 @@ p_one_time_secret: true when the body holds a secret that is shown once. Then {"
 
 Returns the stored body as text. Send it as the first answer, so that first answer and every replay are byte-identical; null means no body. With p_one_time_secret the client gets the operation's own bytes once.
 
-Errors: ID001 when the key is not in progress in this transaction: idem_begin was undone by a savepoint, or not called here, or completed before. 22023 for another status.$$;
+Errors: ID001 when the key is not in progress in this transaction: idem_begin was undone by a savepoint, or not called here, or completed before. 22023 for another status, or a body that is the mark itself without p_one_time_secret.$$;
 
 revoke all on function pgidem.idem_complete(uuid, uuid, integer, jsonb, boolean) from public;
