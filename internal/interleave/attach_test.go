@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pgidem/pgidem/internal/pgtest"
 )
 
 // What attach_principals waits for in each of its steps.
@@ -85,8 +87,7 @@ func TestAttach_PointsTheForeignKeyAtTheTable(t *testing.T) {
 		"a second run changes nothing")
 }
 
-// M2: the table serves all the while. Each worker runs one operation after the
-// other until the procedure has returned.
+// M2: the table serves all the while. Each worker runs one operation after the other until the procedure has returned.
 func TestAttach_TrafficGoesOn(t *testing.T) {
 	h := newUsers(t)
 	operator := h.session("operator")
@@ -135,8 +136,7 @@ func TestAttach_TrafficGoesOn(t *testing.T) {
 	t.Log("operations of each worker: ", counts)
 }
 
-// M2: the procedure gives way to a long operation, and the others do not queue
-// behind it for more than a moment.
+// M2: the procedure gives way to a long operation, and the others do not queue behind it for more than a moment.
 func TestAttach_GivesWayToALongOperationAndTriesAgain(t *testing.T) {
 	h := newUsers(t)
 	long, others, operator := h.session("long"), h.session("others"), h.session("operator")
@@ -189,8 +189,7 @@ func TestAttach_GivesUpInTheEnd(t *testing.T) {
 	require.Equal(t, attached, h.foreignKeys())
 }
 
-// A run that ends in the middle, at each of its steps: the table serves on, and
-// another run finishes the work.
+// A run that ends in the middle, at each of its steps: the table serves on, and another run finishes the work.
 func TestAttach_ARerunFinishesWhatWasHalfDone(t *testing.T) {
 	h := newUsers(t)
 	a, long, operator := h.session("A"), h.session("long"), h.session("operator")
@@ -202,7 +201,8 @@ func TestAttach_ARerunFinishesWhatWasHalfDone(t *testing.T) {
 		t.Helper()
 		operator.start(attach("users"))
 		operator.waitBlocked(step)
-		h.cancel(operator)
+		// A cancel that meets the timeout of an attempt is taken for that.
+		pgtest.WaitFor(t, func() bool { h.cancel(operator); return operator.ended() }, "the cancel")
 		operator.result().fails("57014")
 		require.Equal(t, "idle", h.value("select state from pg_stat_activity where pid = $1", operator.pid()))
 		a.work(h.key())
@@ -233,6 +233,24 @@ func TestAttach_ARerunFinishesWhatWasHalfDone(t *testing.T) {
 	operator.do(attach("users")).ok()
 	require.Equal(t, attached, h.foreignKeys())
 	a.work(h.key())
+}
+
+// As the pods of one deployment do it: all succeed, whoever does the work.
+func TestAttach_RunsAtOnceDoNotDisturbEachOther(t *testing.T) {
+	h := newUsers(t)
+	operators := h.sessions(6)
+	for range 3 {
+		for _, table := range []string{"users", "pgidem.principals"} {
+			for _, s := range operators {
+				s.start(attach(table))
+			}
+			for _, s := range operators {
+				s.result().ok()
+			}
+			require.Contains(t, h.foreignKeys(), foreignKey+" to "+table+", validated")
+		}
+	}
+	require.Equal(t, builtIn, h.foreignKeys())
 }
 
 // From table to table and back, also after a run that was left half done.

@@ -39,78 +39,76 @@ var places = map[string]place{
 
 // Case 15: in every wait each error keeps its SQLSTATE, and nothing stays locked.
 func TestErrors_EveryWaitCanBeInterrupted(t *testing.T) {
+	h := newHistory(t)
+	foreign, cancelled, late := h.session("foreign"), h.session("cancelled"), h.session("late")
 	for name, place := range places {
-		t.Run(name, func(t *testing.T) {
-			h := newHistory(t)
-			foreign := h.session("foreign")
-			cancelled, late, dead := h.session("cancelled"), h.session("late"), h.session("dead")
-			k := h.key()
-			place.prepare(h, foreign, k)
-			held := h.advisoryLocks()
+		t.Log(name)
+		dead := h.session("dead")
+		k := h.key()
+		place.prepare(h, foreign, k)
+		held := h.advisoryLocks()
 
-			cancelled.exec("begin")
-			cancelled.start(k.begin())
-			cancelled.waitBlocked(place.waitsFor)
-			h.cancel(cancelled)
-			cancelled.result().fails("57014")
-			cancelled.do(sql("select 1")).fails("25P02")
-			require.Equal(t, held, h.advisoryLocks())
-			cancelled.rollback()
+		cancelled.exec("begin")
+		cancelled.start(k.begin())
+		cancelled.waitBlocked(place.waitsFor)
+		h.cancel(cancelled)
+		cancelled.result().fails("57014")
+		cancelled.do(sql("select 1")).fails("25P02")
+		require.Equal(t, held, h.advisoryLocks())
+		cancelled.rollback()
 
-			late.exec("begin; set local statement_timeout = '300ms'")
-			late.do(k.begin()).fails("57014")
-			require.Equal(t, held, h.advisoryLocks())
-			late.rollback()
+		late.exec("begin; set local statement_timeout = '300ms'")
+		late.do(k.begin()).fails("57014")
+		require.Equal(t, held, h.advisoryLocks())
+		late.rollback()
 
-			dead.exec("begin")
-			dead.start(k.begin())
-			dead.waitBlocked(place.waitsFor)
-			h.terminate(dead)
-			dead.result().lost("57P01")
-			h.until("not exists (select from pg_locks where pid = $1)", dead.pid())
-			require.Equal(t, held, h.advisoryLocks())
+		dead.exec("begin")
+		dead.start(k.begin())
+		dead.waitBlocked(place.waitsFor)
+		h.terminate(dead)
+		dead.result().lost("57P01")
+		h.until("not exists (select from pg_locks where pid = $1)", dead.pid())
+		require.Equal(t, held, h.advisoryLocks())
 
-			foreign.rollback()
-			cancelled.claim(k)
-		})
+		foreign.rollback()
+		cancelled.claim(k)
+		cancelled.rollback()
 	}
 }
 
-// "Shared lock leaking": the caller catches the error by name and goes on in the
-// same transaction.
+// "Shared lock leaking": the caller catches the error by name and goes on in the same transaction.
 func TestErrors_ACallerThatCatchesTheCancelKeepsNoLock(t *testing.T) {
+	h := newHistory(t)
+	foreign, b := h.session("foreign"), h.session("B")
+	h.exec(`
+		create function catch(p_principal_id uuid, p_key uuid) returns text language plpgsql as $$
+		begin
+		  perform pgidem.idem_begin(p_principal_id, p_key, 'test', sha256('the request'), null, '1 minute');
+		  return 'not interrupted';
+		exception
+		  when query_canceled then
+		    return current_setting('lock_timeout');
+		end
+		$$`)
 	for name, place := range places {
-		t.Run(name, func(t *testing.T) {
-			h := newHistory(t)
-			foreign, b := h.session("foreign"), h.session("B")
-			k := h.key()
-			h.exec(`
-				create function catch(p_principal_id uuid, p_key uuid) returns text language plpgsql as $$
-				begin
-				  perform pgidem.idem_begin(p_principal_id, p_key, 'test', sha256('the request'), null, '1 minute');
-				  return 'not interrupted';
-				exception
-				  when query_canceled then
-				    return current_setting('lock_timeout');
-				end
-				$$`)
-			place.prepare(h, foreign, k)
-			held := h.advisoryLocks()
+		t.Log(name)
+		k := h.key()
+		place.prepare(h, foreign, k)
+		held := h.advisoryLocks()
 
-			b.exec("begin; set local lock_timeout = '7s'")
-			b.start(sql("select catch($1, $2)", k.principal, k.key))
-			b.waitBlocked(place.waitsFor)
-			h.cancel(b)
-			require.Equal(t, "7s", b.result().ok().row()["catch"])
-			require.Equal(t, held, h.advisoryLocks(), "with the transaction of B open")
-			foreign.rollback()
-			b.do(k.begin()).is("claimed")
-		})
+		b.exec("begin; set local lock_timeout = '7s'")
+		b.start(sql("select catch($1, $2)", k.principal, k.key))
+		b.waitBlocked(place.waitsFor)
+		h.cancel(b)
+		require.Equal(t, "7s", b.result().ok().row()["catch"])
+		require.Equal(t, held, h.advisoryLocks(), "with the transaction of B open")
+		foreign.rollback()
+		b.do(k.begin()).is("claimed")
+		b.rollback()
 	}
 }
 
-// Case 15, 25006: only a replay is possible where nothing can be written, also
-// after a wait.
+// Case 15, 25006: only a replay is possible where nothing can be written, also after a wait.
 func TestErrors_AReadOnlyTransactionWaitsAndReplaysButCannotClaim(t *testing.T) {
 	h := newHistory(t)
 	a, b := h.session("A"), h.session("B")
@@ -186,8 +184,7 @@ func TestErrors_TheGateAgainstARowLockDeadlocks(t *testing.T) {
 	survivor.commit()
 }
 
-// deadlock insists that the server ends one of two statements, whichever it
-// chooses, and that the other one goes on.
+// deadlock insists that the server ends one of two statements, whichever it chooses, and that the other one goes on.
 func deadlock(a, b *session) (survivor *session, got answer) {
 	a.t.Helper()
 	ofA, ofB := a.result(), b.result()

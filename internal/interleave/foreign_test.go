@@ -51,50 +51,49 @@ func revive(k request) statement {
 	return sql("update pgidem.idempotency_keys set expires_at = now() + interval '1 hour' where key = $1", k.key)
 }
 
-// H2: what is not a rival of the key is waited for under the function's own
-// limit, and is an error.
+// H2: what is not a rival of the key is waited for under the function's own limit, and is an error.
 func TestForeign_ATableLockIs55P03(t *testing.T) {
+	h := newHistory(t)
+	foreign, owner := h.session("foreign"), h.session("owner")
 	for _, mode := range []string{"share row exclusive", "access exclusive"} {
-		t.Run(mode, func(t *testing.T) {
-			h := newHistory(t)
-			foreign, owner := h.session("foreign"), h.session("owner")
-			expired := h.key()
-			h.admin.do(expired.insert(`{}`, "-1 hour")).ok()
-			running := h.key()
-			owner.claim(running) // before the lock: such a lock is granted when it ends
-			foreign.start(sql("begin; lock table pgidem.idempotency_keys in " + mode + " mode"))
-			owner.commit()
-			foreign.result().ok()
+		t.Log(mode)
+		expired := h.key()
+		h.admin.do(expired.insert(`{}`, "-1 hour")).ok()
+		running := h.key()
+		owner.claim(running) // before the lock: such a lock is granted when it ends
+		foreign.start(sql("begin; lock table pgidem.idempotency_keys in " + mode + " mode"))
+		owner.commit()
+		foreign.result().ok()
 
-			calls := map[string]statement{
-				"fresh":       h.key().within(aMoment).begin(),
-				"long bound":  h.key().within(long).begin(),
-				"expired":     expired.within(aMoment).begin(),
-				"save-final":  h.key().within(aMoment).saveFinal(notFound),
-				"complete":    running.complete(`{}`),
-				"the default": request{h.principal, h.key().key, "the request", nil, nil}.begin(),
-			}
-			var all []*session
-			for name := range calls {
-				s := h.session(name)
-				s.exec("begin; set local lock_timeout = 0")
-				all = append(all, s)
-			}
-			for _, s := range all {
-				s.start(calls[s.name])
-			}
-			for _, s := range all {
-				s.result().fails("55P03").within(clause)
-				s.rollback()
-			}
-			foreign.commit()
-			all[0].claim(h.key())
-		})
+		calls := map[string]statement{
+			"fresh":       h.key().within(aMoment).begin(),
+			"long bound":  h.key().within(long).begin(),
+			"expired":     expired.within(aMoment).begin(),
+			"save-final":  h.key().within(aMoment).saveFinal(notFound),
+			"complete":    running.complete(`{}`),
+			"the default": request{h.principal, h.key().key, "the request", nil, nil}.begin(),
+		}
+		var all []*session
+		for name := range calls {
+			s := h.session(name)
+			s.exec("begin; set local lock_timeout = 0")
+			all = append(all, s)
+		}
+		for _, s := range all {
+			s.start(calls[s.name])
+		}
+		for _, s := range all {
+			s.result().fails("55P03").within(clause)
+			s.rollback()
+		}
+		foreign.commit()
+		all[0].claim(h.key())
+		all[0].rollback()
 	}
 }
 
-// A caller that waited in the gate and then meets the table lock: the bound, and
-// then the limit of the function. (Its own read keeps an exclusive lock away.)
+// A caller that waited in the gate and then meets the table lock: the bound, and then the limit of the function. (Its
+// own read keeps an exclusive lock away.)
 func TestForeign_ATableLockAfterTheGateIs55P03(t *testing.T) {
 	h := newHistory(t)
 	gate, table, b := h.session("gate"), h.session("table"), h.session("B")
@@ -142,8 +141,7 @@ func TestForeign_AnUncommittedInsertIs55P03AndThenDecided(t *testing.T) {
 	b.result().is("claimed")
 }
 
-// The foreign row is deleted or has expired when the insert gave way to it: the
-// caller looks once more.
+// The foreign row is deleted or has expired when the insert gave way to it: the caller looks once more.
 func TestForeign_ARowThatComesAndGoesIsDecidedAnew(t *testing.T) {
 	h := newHistory(t)
 	foreign, b := h.session("foreign"), h.session("B")
@@ -163,8 +161,8 @@ func TestForeign_ARowThatComesAndGoesIsDecidedAnew(t *testing.T) {
 	}
 }
 
-// Exactly one of them has its effect: no double claim, no 23505, and nobody is
-// turned away while a row is there to answer.
+// Exactly one of them has its effect: no double claim, no 23505, and nobody is turned away while a row is there to
+// answer.
 func TestForeign_PlainInsertsRacedAgainstBegins(t *testing.T) {
 	h := newHistory(t)
 	const rounds = 120

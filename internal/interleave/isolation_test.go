@@ -13,9 +13,10 @@ func (s *session) snapshot(level string) {
 	s.exec("select count(*) from pgidem.idempotency_keys")
 }
 
-// Case 06: 40001 goes up, and a new transaction gets the answer. Never a stale
-// replay, never a second claim.
+// Case 06: 40001 goes up, and a new transaction gets the answer. Never a stale replay, never a second claim.
 func TestIsolation_ASnapshotThatIsTooOldIs40001(t *testing.T) {
+	h := newHistory(t)
+	b, c := h.session("B"), h.session("C")
 	histories := map[string]struct {
 		before func(h *history, k request)
 		change func(h *history, k request)
@@ -43,133 +44,129 @@ func TestIsolation_ASnapshotThatIsTooOldIs40001(t *testing.T) {
 	}
 	for _, level := range []string{"repeatable read", "serializable"} {
 		for name, history := range histories {
-			t.Run(level+", "+name, func(t *testing.T) {
-				h := newHistory(t)
-				b, c := h.session("B"), h.session("C")
-				k := h.key()
-				history.before(h, k)
-				b.snapshot(level)
-				c.snapshot(level)
-				history.change(h, k)
+			t.Log(level + ", " + name)
+			k := h.key()
+			history.before(h, k)
+			b.snapshot(level)
+			c.snapshot(level)
+			history.change(h, k)
 
-				b.do(k.begin()).fails("40001")
-				b.rollback()
-				c.do(k.saveFinal(notFound)).fails("40001")
-				c.rollback()
-				require.Equal(t, "0", h.advisoryLocks())
+			b.do(k.begin()).fails("40001")
+			b.rollback()
+			c.do(k.saveFinal(notFound)).fails("40001")
+			c.rollback()
+			require.Equal(t, "0", h.advisoryLocks())
 
-				b.exec("begin isolation level " + level)
-				got := b.do(k.begin())
-				if stored := h.stored(k); stored == "" {
-					got.is("claimed")
-				} else {
-					require.Equal(t, "replay", got.outcome())
-					require.Equal(t, `{"life": 2}`, got.row()["response_body"])
-				}
-			})
+			b.exec("begin isolation level " + level)
+			got := b.do(k.begin())
+			if stored := h.stored(k); stored == "" {
+				got.is("claimed")
+			} else {
+				require.Equal(t, "replay", got.outcome())
+				require.Equal(t, `{"life": 2}`, got.row()["response_body"])
+			}
+			b.rollback()
 		}
 	}
 }
 
 // Case 06 with a wait between.
 func TestIsolation_AfterAWait(t *testing.T) {
+	h := newHistory(t)
+	a, b := h.session("A"), h.session("B")
 	for _, level := range []string{"repeatable read", "serializable"} {
-		t.Run(level, func(t *testing.T) {
-			h := newHistory(t)
-			a, b := h.session("A"), h.session("B")
+		t.Log(level)
 
-			k := h.key()
-			a.claim(k)
-			b.exec("begin isolation level " + level)
-			b.start(k.begin())
-			b.waitBlocked(sharedGate)
-			a.effect(k)
-			a.complete(k, `{"by": "A"}`)
-			a.commit()
-			b.result().fails("40001")
-			b.rollback()
-			b.exec("begin isolation level " + level)
-			b.do(k.begin()).replays(201, `{"by": "A"}`)
-			b.rollback()
+		k := h.key()
+		a.claim(k)
+		b.exec("begin isolation level " + level)
+		b.start(k.begin())
+		b.waitBlocked(sharedGate)
+		a.effect(k)
+		a.complete(k, `{"by": "A"}`)
+		a.commit()
+		b.result().fails("40001")
+		b.rollback()
+		b.exec("begin isolation level " + level)
+		b.do(k.begin()).replays(201, `{"by": "A"}`)
+		b.rollback()
 
-			k = h.key()
-			a.claim(k)
-			b.exec("begin isolation level " + level)
-			b.start(k.begin())
-			b.waitBlocked(sharedGate)
-			a.rollback()
-			b.result().is("claimed")
-			b.effect(k)
-			b.complete(k, `{"by": "B"}`)
-			b.commit()
-			require.Equal(t, `completed 201 {"by": "B"}`, h.stored(k))
-			require.Equal(t, "B", h.effects(k))
+		k = h.key()
+		a.claim(k)
+		b.exec("begin isolation level " + level)
+		b.start(k.begin())
+		b.waitBlocked(sharedGate)
+		a.rollback()
+		b.result().is("claimed")
+		b.effect(k)
+		b.complete(k, `{"by": "B"}`)
+		b.commit()
+		require.Equal(t, `completed 201 {"by": "B"}`, h.stored(k))
+		require.Equal(t, "B", h.effects(k))
 
-			k = h.key()
-			a.claim(k)
-			b.exec("begin isolation level " + level)
-			b.do(k.within(aMoment).begin()).is("in_progress")
-			b.exec("select 1")
-			b.commit()
-		})
+		k = h.key()
+		a.claim(k)
+		b.exec("begin isolation level " + level)
+		b.do(k.within(aMoment).begin()).is("in_progress")
+		b.exec("select 1")
+		b.commit()
+		a.rollback()
 	}
 }
 
-// L7: a snapshot that still sees the expired row replaces that row or fails; it
-// never sees two rows of one key.
+// L7: a snapshot that still sees the expired row replaces that row or fails; it never sees two rows of one key.
 func TestIsolation_ATransactionSeesOneRowOfAKey(t *testing.T) {
+	h := newHistory(t)
+	b := h.session("B")
 	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
-		t.Run(level, func(t *testing.T) {
-			h := newHistory(t)
-			b := h.session("B")
-			k := h.key()
-			h.admin.do(k.insert(`{}`, "-1 hour")).ok()
+		t.Log(level)
+		k := h.key()
+		h.admin.do(k.insert(`{}`, "-1 hour")).ok()
 
-			b.snapshot(level)
-			b.do(k.begin()).is("claimed")
-			require.Equal(t, "1", b.value("select count(*) from pgidem.idempotency_keys where key = $1", k.key))
-			b.effect(k)
-			b.complete(k, `{"by": "B"}`)
-			require.Equal(t, "1", b.value("select count(*) from pgidem.idempotency_keys where key = $1", k.key))
-			b.commit()
-			require.Equal(t, `completed 201 {"by": "B"}`, h.stored(k))
+		b.snapshot(level)
+		b.do(k.begin()).is("claimed")
+		require.Equal(t, "1", b.value("select count(*) from pgidem.idempotency_keys where key = $1", k.key))
+		b.effect(k)
+		b.complete(k, `{"by": "B"}`)
+		require.Equal(t, "1", b.value("select count(*) from pgidem.idempotency_keys where key = $1", k.key))
+		b.commit()
+		require.Equal(t, `completed 201 {"by": "B"}`, h.stored(k))
 
-			gone := h.key()
-			h.admin.do(gone.insert(`{}`, "-1 hour")).ok()
-			b.snapshot(level)
-			h.admin.do(gone.delete()).ok()
-			if level == "read committed" {
-				b.do(gone.begin()).is("claimed")
-				require.Equal(t, "1", b.value("select count(*) from pgidem.idempotency_keys where key = $1", gone.key))
-			} else {
-				b.do(gone.begin()).fails("40001")
-			}
-		})
+		gone := h.key()
+		h.admin.do(gone.insert(`{}`, "-1 hour")).ok()
+		b.snapshot(level)
+		h.admin.do(gone.delete()).ok()
+		if level == "read committed" {
+			b.do(gone.begin()).is("claimed")
+			require.Equal(t, "1", b.value("select count(*) from pgidem.idempotency_keys where key = $1", gone.key))
+		} else {
+			b.do(gone.begin()).fails("40001")
+		}
+		b.rollback()
 	}
 }
 
-// A live row answers from the snapshot of its reader, as every read of that
-// transaction does: idem_begin stands first, so that the snapshot is its own.
-// Another snapshot's row is never touched, and nothing is claimed.
+// A live row answers from the snapshot of its reader, as every read of that transaction does: idem_begin stands first,
+// so that the snapshot is its own. Another snapshot's row is never touched, and nothing is claimed.
 func TestIsolation_ALiveRowOfTheSnapshotAnswersAlthoughItWasForgotten(t *testing.T) {
+	h := newHistory(t)
+	b := h.session("B")
 	for _, level := range []string{"repeatable read", "serializable"} {
-		t.Run(level, func(t *testing.T) {
-			h := newHistory(t)
-			b := h.session("B")
-			k := h.key()
-			h.finished(k, `{"life": 1}`)
+		t.Log(level)
+		k := h.key()
+		h.finished(k, `{"life": 1}`)
 
-			b.snapshot(level)
-			h.admin.do(k.delete()).ok()
-			b.do(k.begin()).replays(201, `{"life": 1}`)
-			h.finished(k, `{"life": 2}`)
-			b.do(k.begin()).replays(201, `{"life": 1}`)
-			b.do(k.saveFinal(notFound)).replays(201, `{"life": 1}`)
-			b.do(k.complete(`{}`)).fails("ID001")
-			b.rollback()
-			require.Equal(t, `completed 201 {"life": 2}`, h.stored(k))
-			b.exec("begin isolation level " + level)
-			b.do(k.begin()).replays(201, `{"life": 2}`)
-		})
+		b.snapshot(level)
+		h.admin.do(k.delete()).ok()
+		b.do(k.begin()).replays(201, `{"life": 1}`)
+		h.finished(k, `{"life": 2}`)
+		b.do(k.begin()).replays(201, `{"life": 1}`)
+		b.do(k.saveFinal(notFound)).replays(201, `{"life": 1}`)
+		b.do(k.complete(`{}`)).fails("ID001")
+		b.rollback()
+		require.Equal(t, `completed 201 {"life": 2}`, h.stored(k))
+		b.exec("begin isolation level " + level)
+		b.do(k.begin()).replays(201, `{"life": 2}`)
+		b.rollback()
 	}
 }

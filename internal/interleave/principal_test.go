@@ -3,6 +3,7 @@ package interleave
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -20,8 +21,7 @@ func (a answer) unknownPrincipal() {
 	require.Equal(a.s.t, foreignKey, pgErr.ConstraintName)
 }
 
-// H1: the usual lock of a balance. A key-share lock taken by the claim would
-// deadlock them all.
+// H1: the usual lock of a balance. A key-share lock taken by the claim would deadlock them all.
 func TestPrincipal_OperationsMayLockItForUpdate(t *testing.T) {
 	h := newHistory(t)
 	all := h.sessions(8)
@@ -48,7 +48,7 @@ func TestPrincipal_OperationsMayLockItForUpdate(t *testing.T) {
 func TestPrincipal_EightCallersOfOnePrincipalNeverDeadlock(t *testing.T) {
 	h := newHistory(t)
 	h.exec("alter table pgidem.principals add column balance int not null default 0")
-	errs := make(chan error)
+	var running sync.WaitGroup
 	const callers, rounds = 8, 15
 	for i := range callers {
 		s := h.session(fmt.Sprint("caller ", i))
@@ -56,29 +56,25 @@ func TestPrincipal_EightCallersOfOnePrincipalNeverDeadlock(t *testing.T) {
 		for n := range keys {
 			keys[n] = h.key()
 		}
-		go func() {
-			errs <- func() error {
-				for _, k := range keys {
-					for _, st := range []statement{
-						sql("begin"),
-						k.begin(),
-						sql("select from pgidem.principals where id = $1 for update", h.principal),
-						sql("update pgidem.principals set balance = balance + 1 where id = $1", h.principal),
-						k.complete(`{}`),
-						sql("commit"),
-					} {
-						if _, _, err := run(t.Context(), s.conn, st); err != nil {
-							return err
-						}
+		running.Go(func() {
+			for _, k := range keys {
+				for _, st := range []statement{
+					sql("begin"),
+					k.begin(),
+					sql("select from pgidem.principals where id = $1 for update", h.principal),
+					sql("update pgidem.principals set balance = balance + 1 where id = $1", h.principal),
+					k.complete(`{}`),
+					sql("commit"),
+				} {
+					if _, _, err := run(t.Context(), s.conn, st); err != nil {
+						t.Errorf("%s: %v", s.name, err)
+						return
 					}
 				}
-				return nil
-			}()
-		}()
+			}
+		})
 	}
-	for range callers {
-		require.NoError(t, <-errs)
-	}
+	running.Wait()
 	require.Equal(t, fmt.Sprint(callers*rounds), h.value("select balance from pgidem.principals"))
 }
 
@@ -124,8 +120,8 @@ func TestPrincipal_AnUnknownOneFailsAtCommit(t *testing.T) {
 	require.Equal(t, "A", h.effects(k))
 }
 
-// L5. The claim holds no lock on the principal, so it does not delay the delete;
-// the commit of the claim waits for it, and one of the two wins as a whole.
+// L5. The claim holds no lock on the principal, so it does not delay the delete; the commit of the claim waits for it,
+// and one of the two wins as a whole.
 func TestPrincipal_ADeleteAgainstARunningClaim(t *testing.T) {
 	h := newHistory(t)
 	a, b, remover := h.session("A"), h.session("B"), h.session("remover")
@@ -157,8 +153,8 @@ func TestPrincipal_ADeleteAgainstARunningClaim(t *testing.T) {
 	a.do(sql("commit")).unknownPrincipal()
 }
 
-// L5 with a claim that replaces an expired row: the cascade waits for it. When
-// both want to commit the server ends one, and the other is whole.
+// L5 with a claim that replaces an expired row: the cascade waits for it. When both want to commit the server ends one,
+// and the other is whole.
 func TestPrincipal_ADeleteWaitsForAClaimThatReplacesARow(t *testing.T) {
 	h := newHistory(t)
 	a, remover := h.session("A"), h.session("remover")

@@ -42,8 +42,7 @@ func TestReplay_TwoHundredAtOnceLeaveTheRowAlone(t *testing.T) {
 	require.Equal(t, before, h.row(k))
 }
 
-// Transaction ids and the write-ahead log belong to the whole server, so this one
-// is quiet: nothing but the calls.
+// Transaction ids and the write-ahead log belong to the whole server, so this one is quiet: nothing but the calls.
 func TestReplay_AThousandTakeNoTransactionIDAndWriteNoWAL(t *testing.T) {
 	t.Parallel()
 	_, db := pgtest.Server(t, pgserver.Options{Settings: map[string]string{

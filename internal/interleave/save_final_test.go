@@ -160,3 +160,12 @@ func TestSaveFinal_OfTwoAtOnceOneIsStored(t *testing.T) {
 		s.do(k.saveFinal(conflict)).replays(404, stored)
 	}
 }
+
+// The shortest life is over before the call is: the caller still gets what it stored.
+func TestSaveFinal_SaysWhatItStoredHoweverShortItLives(t *testing.T) {
+	h := newHistory(t)
+	b := h.session("B")
+	for _, ttl := range []string{"1 microsecond", "1 millisecond", "1 day"} {
+		b.do(h.key().lasting(ttl).saveFinal(notFound)).stores(notFound)
+	}
+}

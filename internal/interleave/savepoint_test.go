@@ -9,31 +9,30 @@ import (
 
 // C2, case 47: the row that stands in the place of A's claim is B's.
 func TestSavepoint_CompleteRefusesTheRowOfAnotherTransaction(t *testing.T) {
+	h := newHistory(t)
 	histories := map[string]func(a *session){
 		"A has no id before its claim": func(*session) {},
 		"A has an older id than B":     func(a *session) { a.exec("select pg_current_xact_id()") },
 	}
+	a, b := h.session("A"), h.session("B")
 	for name, before := range histories {
-		t.Run(name, func(t *testing.T) {
-			h := newHistory(t)
-			a, b := h.session("A"), h.session("B")
-			k := h.key()
+		t.Log(name)
+		k := h.key()
 
-			a.exec("begin")
-			before(a)
-			a.exec("savepoint s")
-			a.do(k.begin()).is("claimed")
-			a.exec("rollback to s")
-			b.claim(k)
-			b.effect(k)
-			b.commit()
-			a.effect(k)
-			a.do(k.complete(`{"by": "A"}`)).fails("ID001")
-			require.Equal(t, "ROLLBACK", a.do(sql("commit")).ok().tag)
+		a.exec("begin")
+		before(a)
+		a.exec("savepoint s")
+		a.do(k.begin()).is("claimed")
+		a.exec("rollback to s")
+		b.claim(k)
+		b.effect(k)
+		b.commit()
+		a.effect(k)
+		a.do(k.complete(`{"by": "A"}`)).fails("ID001")
+		require.Equal(t, "ROLLBACK", a.do(sql("commit")).ok().tag)
 
-			require.Equal(t, "in_progress", h.stored(k))
-			require.Equal(t, "B", h.effects(k))
-		})
+		require.Equal(t, "in_progress", h.stored(k))
+		require.Equal(t, "B", h.effects(k))
 	}
 }
 
@@ -97,8 +96,7 @@ func TestSavepoint_TheLateOwnerCannotReachItsSuccessor(t *testing.T) {
 	require.Equal(t, "B", h.effects(k))
 }
 
-// Both belong to one subtransaction: never the gate without the row, nor the row
-// without the gate.
+// Both belong to one subtransaction: never the gate without the row, nor the row without the gate.
 func TestSavepoint_GateAndRowGoTogether(t *testing.T) {
 	h := newHistory(t)
 	a, b := h.session("A"), h.session("B")
@@ -260,9 +258,8 @@ func TestSavepoint_ACommitWithoutCompleteBlocksTheKey(t *testing.T) {
 	b.claim(k)
 }
 
-// C5: the one way round D14, which SQL cannot stop. It takes a claim that is
-// undone and a caller that goes on without complete; therefore idem_begin stands
-// first and outside, and idem_complete is never left out.
+// C5: the one way round D14, which SQL cannot stop. It takes a claim that is undone and a caller that goes on without
+// complete; therefore idem_begin stands first and outside, and idem_complete is never left out.
 func TestSavepoint_AClaimThatWasUndoneProtectsNothing(t *testing.T) {
 	h := newHistory(t)
 	a, b := h.session("A"), h.session("B")

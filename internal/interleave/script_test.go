@@ -39,8 +39,7 @@ const (
 	hang = 30 * time.Second
 )
 
-// A history is a fresh database and the sessions that act in it. Tests with a
-// history run beside one another.
+// A history is a fresh database and the sessions that act in it. Tests with a history run beside one another.
 type history struct {
 	t         testing.TB
 	db        *pgtest.DB
@@ -69,11 +68,14 @@ func newHistory(t *testing.T) *history {
 func historyIn(t testing.TB, db *pgtest.DB) *history {
 	t.Helper()
 	h := &history{t: t, db: db, principal: "00000000-0000-7000-8000-0000000000aa"}
-	h.admin = h.session("admin")
+	h.connect()
 	h.exec("select pgidem.register_principal($1)", h.principal)
 	h.exec("create table effects (key uuid not null, who text not null)")
 	return h
 }
+
+// connect gives the admin a new connection, as after a restart of the server.
+func (h *history) connect() { h.admin = h.session("admin") }
 
 // session opens a connection. The name stands in the messages of a failed test.
 func (h *history) session(name string) *session {
@@ -144,8 +146,8 @@ func (h *history) untilWaited(s *session, interval string) {
 		s.pid(), interval)
 }
 
-// A session is one database connection. It runs one statement at a time: do and
-// exec wait for the answer, start leaves it running until result.
+// A session is one database connection. It runs one statement at a time: do and exec wait for the answer, start leaves
+// it running until result.
 type session struct {
 	t       testing.TB
 	h       *history
@@ -240,17 +242,17 @@ func (s *session) waitsFor() string {
 		where pid = $1 and not granted`, s.pid())
 }
 
-// waitBlocked waits until the session waits for exactly that.
-func (s *session) waitBlocked(for_ string) {
+// waitBlocked waits until the session waits for that, and nothing else.
+func (s *session) waitBlocked(what string) {
 	s.t.Helper()
 	require.NotNil(s.t, s.running, "%s runs no statement", s.name)
 	pgtest.WaitFor(s.t, func() bool {
 		waits := s.waitsFor()
 		if s.ended() {
-			s.t.Fatalf("%s should wait for %q but has its answer: %v", s.name, for_, <-s.running)
+			s.t.Fatalf("%s should wait for %q but has its answer: %v", s.name, what, <-s.running)
 		}
-		return waits == for_
-	}, fmt.Sprintf("%s waits for %q", s.name, for_))
+		return waits == what
+	}, fmt.Sprintf("%s waits for %q", s.name, what))
 }
 
 // firstOf waits until one of the sessions has its answer and returns it and the others.
@@ -423,8 +425,8 @@ func (r request) saveFinal(body string) statement {
 		r.principal, r.key, r.fingerprint, body, r.ttl, r.bound)
 }
 
-// insert writes a completed row as somebody would who knows neither gate nor
-// functions. A negative age is a row that has expired.
+// insert writes a completed row as somebody would who knows neither gate nor functions. A negative age is a row that
+// has expired.
 func (r request) insert(body, expiresIn string) statement {
 	return sql(`
 		insert into pgidem.idempotency_keys

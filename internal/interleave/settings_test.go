@@ -25,8 +25,8 @@ func TestSettings_AreTheCallersAgainAfterEveryOutcome(t *testing.T) {
 		require.Equal(t, before, b.value(settings), outcome)
 		b.exec("rollback to here")
 	}
-	// wait lets B wait for the gate in shared mode, then in exclusive mode where
-	// the owner was rolled back, then ends the wait.
+	// wait lets B wait for the gate in shared mode, then in exclusive mode where the owner was rolled back, then ends
+	// the wait.
 	wait := func(st statement, waitsFor string, end func(), outcome string) {
 		t.Helper()
 		b.exec("savepoint here")

@@ -53,11 +53,10 @@ func TestTwoPhase_APreparedClaimKeepsTheKey(t *testing.T) {
 	dead := prepare("dead")
 	h.terminate(a)
 	inProgress(dead)
-	kept := h
 	require.NoError(t, server.Kill())
 	require.NoError(t, server.Restart(t.Context()))
-	h = &history{t: t, db: db, principal: kept.principal, keys: kept.keys}
-	h.admin, b = h.session("admin"), h.session("B")
+	h.connect()
+	b = h.session("B")
 	inProgress(dead)
 	b.await(dead)
 	h.exec("commit prepared 'dead'")

@@ -9,8 +9,8 @@ import (
 	pgidemsql "github.com/pgidem/pgidem/sql"
 )
 
-// replaceFunctions installs all functions anew, as an upgrade does: the newest
-// snapshot is complete, and its goose annotations are comments.
+// replaceFunctions installs all functions anew, as an upgrade does: the newest snapshot is complete, and its goose
+// annotations are comments.
 func (h *history) replaceFunctions() {
 	h.t.Helper()
 	names, err := fs.Glob(pgidemsql.Files, "migrations/*_functions.sql")
@@ -21,8 +21,8 @@ func (h *history) replaceFunctions() {
 	h.exec("begin;\n" + string(source) + "\ncommit")
 }
 
-// L6 and the rolling upgrade: callers of the old and the new version meet at the
-// same gate, also those that were waiting.
+// L6 and the rolling upgrade: callers of the old and the new version meet at the same gate, also those that were
+// waiting.
 func TestUpgrade_FunctionsAreReplacedWhileSessionsWait(t *testing.T) {
 	h := newHistory(t)
 	a, b, c, d := h.session("A"), h.session("B"), h.session("C"), h.session("D")

@@ -144,8 +144,8 @@ func TestWait_AfterARollbackOneWaiterAtATimeRuns(t *testing.T) {
 	require.Equal(t, "0", h.advisoryLocks(), "with two transactions open")
 }
 
-// D3. The last owner ends only when the waiter has its answer: a wait that began
-// anew with each owner would end one whole bound later.
+// D3. The last owner ends only when the waiter has its answer: a wait that began anew with each owner would end one
+// whole bound later.
 func TestWait_TheBoundIsATotalOverAllOwners(t *testing.T) {
 	h := newHistory(t)
 	a, owners, b := h.session("A"), h.sessions(3), h.session("B")
@@ -161,8 +161,8 @@ func TestWait_TheBoundIsATotalOverAllOwners(t *testing.T) {
 	for _, o := range owners {
 		o.waitBlocked(exclusiveGate)
 	}
-	b.await(k.within("1600 milliseconds"))
-	for _, spent := range []string{"500 milliseconds", "1000 milliseconds"} {
+	b.await(k.within("3 seconds"))
+	for _, spent := range []string{"1 second", "2 seconds"} {
 		h.untilWaited(b, spent)
 		owner.rollback()
 		owner, owners = firstOf(owners)
@@ -170,18 +170,17 @@ func TestWait_TheBoundIsATotalOverAllOwners(t *testing.T) {
 	}
 
 	took := b.result().is("in_progress").took
-	require.Less(t, took, 2500*time.Millisecond, "the bound of 1.6 s, and some slack")
+	require.Less(t, took, 4800*time.Millisecond, "a bound of 3 s that began anew would end after 5 s")
 }
 
-// D3, the two waits of one call: in shared mode for the owner, in exclusive mode
-// for the one that came before.
+// D3, the two waits of one call: in shared mode for the owner, in exclusive mode for the one that came before.
 func TestWait_BothWaitsShareOneBound(t *testing.T) {
 	h := newHistory(t)
 	a, b, next := h.session("A"), h.session("B"), h.session("next")
 	k := h.key()
 
 	a.claim(k)
-	b.await(k.within("2 seconds"))
+	b.await(k.within("3 seconds"))
 	next.start(sql("select pg_advisory_lock($1::text::bigint)", h.gate(k)))
 	next.waitBlocked(exclusiveGate)
 	h.untilWaited(b, "1500 milliseconds")
@@ -189,28 +188,21 @@ func TestWait_BothWaitsShareOneBound(t *testing.T) {
 	b.waitBlocked(exclusiveGate)
 
 	took := b.result().is("in_progress").took
-	require.Less(t, took, 3*time.Second, "the bound of 2 s, and some slack")
+	require.Less(t, took, 4400*time.Millisecond, "two bounds of 3 s would end after 4.5 s")
 	next.result().ok()
 }
 
-// Case 11: decided by SQLSTATE in whatever language the server speaks, and the
-// transaction stays usable.
+// Case 11: the transaction stays usable.
 func TestWait_TheBoundEndsInProgressAndTheTransactionGoesOn(t *testing.T) {
 	h := newHistory(t)
 	a, b := h.session("A"), h.session("B")
 	k := h.key()
 	a.claim(k)
 
-	for _, messages := range []string{"C", "de_DE.UTF-8", "fr_FR.UTF-8"} {
-		if b.do(sql("set lc_messages = '"+messages+"'")).err != nil {
-			t.Logf("this server does not speak %s", messages)
-			continue
-		}
-		b.exec("begin")
-		b.do(k.within("300 milliseconds").begin()).is("in_progress").within(300 * time.Millisecond)
-		b.exec("insert into effects values ($1, $2)", h.key().key, messages)
-		b.commit()
-	}
+	b.exec("begin")
+	b.do(k.within("300 milliseconds").begin()).is("in_progress").within(300 * time.Millisecond)
+	b.exec("insert into effects values ($1, 'B')", h.key().key)
+	b.commit()
 	require.Equal(t, "", h.stored(k))
 	require.NotEqual(t, "0", h.value("select count(*) from effects"))
 
@@ -305,7 +297,7 @@ func TestWait_AFinishedRowAnswersAlsoWhenTheBoundIsOver(t *testing.T) {
 	k := h.key()
 
 	foreign.exec("begin; select pg_advisory_xact_lock(" + h.gate(k) + ")")
-	b.await(k.within("700 milliseconds"))
+	b.await(k.within("1500 milliseconds"))
 	h.admin.do(k.insert(`{}`, "1 hour")).ok()
 	b.result().replays(201, `{}`)
 	foreign.rollback()
@@ -313,10 +305,27 @@ func TestWait_AFinishedRowAnswersAlsoWhenTheBoundIsOver(t *testing.T) {
 	k = h.key()
 	shared.exec("begin; select pg_advisory_xact_lock_shared(" + h.gate(k) + ")")
 	c.exec("begin")
-	c.start(k.within("700 milliseconds").begin())
+	c.start(k.within("1500 milliseconds").begin())
 	c.waitBlocked(exclusiveGate)
 	h.admin.do(k.insert(`{}`, "1 hour")).ok()
 	c.result().replays(201, `{}`)
+}
+
+// A row that stands there answers before the gate is touched.
+func TestWait_ADecidedRowNeedsNoGate(t *testing.T) {
+	h := newHistory(t)
+	b := h.session("B")
+	finished, stuck := h.key(), h.key()
+	h.finished(finished, `{}`)
+	h.admin.claim(stuck)
+	h.admin.commit()
+
+	b.exec("begin")
+	b.do(finished.begin()).replays(201, `{}`)
+	b.do(finished.other().begin()).is("reused")
+	b.do(finished.saveFinal(notFound)).replays(201, `{}`)
+	b.do(stuck.begin()).is("in_progress")
+	require.Equal(t, "0", h.advisoryLocks())
 }
 
 // A waiter that finds the row decided, in either phase, does not keep the gate.
@@ -359,8 +368,7 @@ func TestWait_AForeignLockOnTheGateOnlyCausesInProgress(t *testing.T) {
 	b.do(k.begin()).is("claimed")
 }
 
-// By a trigger of the effect, and by an operation that calls itself with the same
-// header and waits for the answer.
+// By a trigger of the effect, and by an operation that calls itself with the same header and waits for the answer.
 func TestWait_ANestedBeginIsInProgressAndDoesNotHang(t *testing.T) {
 	h := newHistory(t)
 	a, b := h.session("A"), h.session("B")
@@ -406,8 +414,8 @@ func TestWait_OthersOfTheSamePrincipalOrKeyDoNotWait(t *testing.T) {
 	require.Equal(t, `completed 201 {"by": "C"}`, h.stored(k.of(neighbour)))
 }
 
-// H4 between the first look at the row and the gate: B looked while nothing was
-// there, and finds the gate taken by a caller that has its replay already.
+// H4 between the first look at the row and the gate: B looked while nothing was there, and finds the gate taken by a
+// caller that has its replay already.
 func TestWait_TheRowIsLookedAtAgainBeforeTheWait(t *testing.T) {
 	h := newHistory(t)
 	foreign, a, b, locker := h.session("foreign"), h.session("A"), h.session("B"), h.session("locker")

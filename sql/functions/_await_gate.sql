@@ -1,7 +1,7 @@
 /*
 The gate is busy: another transaction runs the key. First wait for it in shared mode inside a subtransaction that gives
 it back, so that one COMMIT wakes all waiters at once. When the row is still not there, the first run was rolled back:
-wait in exclusive mode, where one waiter becomes the next runner. A waiter that finds the row decided there frees the
+wait in exclusive mode, where one waiter becomes the next runner. A waiter that finds a response there frees the
 gate at once by undoing the subtransaction; kept until the end of its transaction it would hold up all others. The two
 waits do not loop, so nobody starves, and they share one deadline, however many owners roll back one after another.
 */
@@ -23,6 +23,12 @@ declare
   v_timed_out boolean := false;
   r pgidem.begin_result;
 begin
+  -- Whoever has the gate may have found a stored response himself, and not have ended his transaction yet.
+  r := pgidem._read(p_principal_id, p_key, p_request_sha256);
+  if r.outcome not in ('absent', 'expired') then
+    return r;
+  end if;
+
   begin
     execute format('set local lock_timeout = %L', pgidem._wait_limit(p_deadline));
     perform pg_advisory_xact_lock_shared(v_gate);

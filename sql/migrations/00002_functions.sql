@@ -206,7 +206,7 @@ revoke all on function pgidem._read(uuid, uuid, bytea) from public;
 /*
 The gate is busy: another transaction runs the key. First wait for it in shared mode inside a subtransaction that gives
 it back, so that one COMMIT wakes all waiters at once. When the row is still not there, the first run was rolled back:
-wait in exclusive mode, where one waiter becomes the next runner. A waiter that finds the row decided there frees the
+wait in exclusive mode, where one waiter becomes the next runner. A waiter that finds a response there frees the
 gate at once by undoing the subtransaction; kept until the end of its transaction it would hold up all others. The two
 waits do not loop, so nobody starves, and they share one deadline, however many owners roll back one after another.
 */
@@ -228,6 +228,12 @@ declare
   v_timed_out boolean := false;
   r pgidem.begin_result;
 begin
+  -- Whoever has the gate may have found a stored response himself, and not have ended his transaction yet.
+  r := pgidem._read(p_principal_id, p_key, p_request_sha256);
+  if r.outcome not in ('absent', 'expired') then
+    return r;
+  end if;
+
   begin
     execute format('set local lock_timeout = %L', pgidem._wait_limit(p_deadline));
     perform pg_advisory_xact_lock_shared(v_gate);
@@ -796,6 +802,9 @@ begin
       hint = 'Name the table of users and its uuid key: call pgidem.attach_principals(''public.users'', ''id'').';
   end if;
 
+  -- One step at a time: what it finds in the catalog must still be so when it acts.
+  lock table only pgidem.idempotency_keys in share update exclusive mode;
+
   if p_step = 'clear' then
     -- A working constraint that a run for another table left behind.
     if exists (
@@ -818,17 +827,30 @@ begin
   elsif p_step = 'validate' then
     select c.conname into v_name
     from pg_constraint c
-    where c.conrelid = c_keys and c.conname in (c_working, c_final) and not c.convalidated;
+    where c.conrelid = c_keys and c.conname in (c_working, c_final) and not c.convalidated
+      and c.confrelid = p_table and c.confkey = array[v_column];
     if found then
       execute format('alter table pgidem.idempotency_keys validate constraint %I', v_name);
       return true;
     end if;
-  elsif p_step = 'swap' and exists (select from pg_constraint c where c.conrelid = c_keys and c.conname = c_working) then
+  elsif exists (
+    select from pg_constraint c
+    where c.conrelid = c_keys and c.conname = c_working and c.confrelid = p_table and c.confkey = array[v_column]
+  ) then
     alter table pgidem.idempotency_keys drop constraint if exists idempotency_keys_principal_id_fkey;
     alter table pgidem.idempotency_keys rename constraint idempotency_keys_principal_id_fkey_new to idempotency_keys_principal_id_fkey;
     comment on constraint idempotency_keys_principal_id_fkey on pgidem.idempotency_keys is
       'An unknown principal fails at COMMIT with SQLSTATE 23503 and nothing takes effect. attach_principals points it elsewhere.';
     return true;
+  elsif not exists (
+    select from pg_constraint c
+    where c.conrelid = c_keys and c.conname = c_final and c.confrelid = p_table and c.confkey = array[v_column]
+  ) then
+    raise exception using
+      errcode = 'object_not_in_prerequisite_state',
+      message = 'another run of attach_principals came between',
+      detail = 'It attached another table, or began to, while this run was under way.',
+      hint = 'Agree on one table and run attach_principals for it again.';
   end if;
   return false;
 end
@@ -892,7 +914,7 @@ p_table: the table of users.
 p_column: its uuid column, which needs a primary key or unique constraint of its own.
 Until the swap a key must satisfy both the old and the new foreign key, and a violation at COMMIT can name idempotency_keys_principal_id_fkey_new.
 
-Errors: 22023 when the table has no such column. 23503 when a stored key belongs to nobody in the table: delete those keys or add the rows, then run it again. 55P03 when the locks could not be had. 2D000 inside a transaction block. 42501 for anybody but the owner, or without REFERENCES on the table.
+Errors: 22023 when the table has no such column. 23503 when a stored key belongs to nobody in the table: delete those keys or add the rows, then run it again. 55P03 when the locks could not be had. 55000 when a run for another table came between. 2D000 inside a transaction block. 42501 for anybody but the owner, or without REFERENCES on the table.
 Example: call pgidem.attach_principals('public.users');$$;
 
 revoke all on procedure pgidem.attach_principals(regclass, name) from public;

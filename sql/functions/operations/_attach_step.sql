@@ -45,6 +45,9 @@ begin
       hint = 'Name the table of users and its uuid key: call pgidem.attach_principals(''public.users'', ''id'').';
   end if;
 
+  -- One step at a time: what it finds in the catalog must still be so when it acts.
+  lock table only pgidem.idempotency_keys in share update exclusive mode;
+
   if p_step = 'clear' then
     -- A working constraint that a run for another table left behind.
     if exists (
@@ -67,17 +70,30 @@ begin
   elsif p_step = 'validate' then
     select c.conname into v_name
     from pg_constraint c
-    where c.conrelid = c_keys and c.conname in (c_working, c_final) and not c.convalidated;
+    where c.conrelid = c_keys and c.conname in (c_working, c_final) and not c.convalidated
+      and c.confrelid = p_table and c.confkey = array[v_column];
     if found then
       execute format('alter table pgidem.idempotency_keys validate constraint %I', v_name);
       return true;
     end if;
-  elsif p_step = 'swap' and exists (select from pg_constraint c where c.conrelid = c_keys and c.conname = c_working) then
+  elsif exists (
+    select from pg_constraint c
+    where c.conrelid = c_keys and c.conname = c_working and c.confrelid = p_table and c.confkey = array[v_column]
+  ) then
     alter table pgidem.idempotency_keys drop constraint if exists idempotency_keys_principal_id_fkey;
     alter table pgidem.idempotency_keys rename constraint idempotency_keys_principal_id_fkey_new to idempotency_keys_principal_id_fkey;
     comment on constraint idempotency_keys_principal_id_fkey on pgidem.idempotency_keys is
       'An unknown principal fails at COMMIT with SQLSTATE 23503 and nothing takes effect. attach_principals points it elsewhere.';
     return true;
+  elsif not exists (
+    select from pg_constraint c
+    where c.conrelid = c_keys and c.conname = c_final and c.confrelid = p_table and c.confkey = array[v_column]
+  ) then
+    raise exception using
+      errcode = 'object_not_in_prerequisite_state',
+      message = 'another run of attach_principals came between',
+      detail = 'It attached another table, or began to, while this run was under way.',
+      hint = 'Agree on one table and run attach_principals for it again.';
   end if;
   return false;
 end

@@ -50,7 +50,7 @@ p_table: the table of users.
 p_column: its uuid column, which needs a primary key or unique constraint of its own.
 Until the swap a key must satisfy both the old and the new foreign key, and a violation at COMMIT can name idempotency_keys_principal_id_fkey_new.
 
-Errors: 22023 when the table has no such column. 23503 when a stored key belongs to nobody in the table: delete those keys or add the rows, then run it again. 55P03 when the locks could not be had. 2D000 inside a transaction block. 42501 for anybody but the owner, or without REFERENCES on the table.
+Errors: 22023 when the table has no such column. 23503 when a stored key belongs to nobody in the table: delete those keys or add the rows, then run it again. 55P03 when the locks could not be had. 55000 when a run for another table came between. 2D000 inside a transaction block. 42501 for anybody but the owner, or without REFERENCES on the table.
 Example: call pgidem.attach_principals('public.users');$$;
 
 revoke all on procedure pgidem.attach_principals(regclass, name) from public;
