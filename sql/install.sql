@@ -11,8 +11,14 @@ set local client_min_messages = warning;
 
 -- snapshot: begin
 
--- What the sources name is what PostgreSQL provides, whatever stands in the path of the role that installs.
-set local search_path = pg_catalog, pg_temp;
+-- What the sources name is what PostgreSQL provides, whatever stands in the path of the role that installs: a role that may
+-- create there could plant operators. The path is put back at the end, for the transaction may not be ours alone.
+do $$
+begin
+  perform pg_catalog.set_config('pgidem.search_path', pg_catalog.current_setting('search_path'), true),
+    pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+end
+$$;
 
 -- Helpers: not for callers, granted to nobody
 \ir functions/_now.sql
@@ -47,6 +53,8 @@ set local search_path = pg_catalog, pg_temp;
 
 -- New functions reach the roles that were granted their group before.
 do $$ begin perform pgidem._regrant(); end $$;
+
+do $$ begin perform set_config('search_path', current_setting('pgidem.search_path'), true); end $$;
 
 -- snapshot: end
 

@@ -34,7 +34,7 @@ func TestWaitBlocked_SeesEveryKindOfLock(t *testing.T) {
 	_, err := observer.Exec(t.Context(), "create table t (n int primary key); insert into t values (1)")
 	require.NoError(t, err)
 	for kind, sql := range map[string][2]string{
-		"row":      {"update t set n = 1", "update t set n = 1"},
+		"row":      {"update t set n = 1 where n = 1", "update t set n = 1 where n = 1"},
 		"table":    {"lock table t", "select from t"},
 		"key":      {"insert into t values (2)", "insert into t values (2)"},
 		"advisory": {"select pg_advisory_xact_lock(7)", "select pg_advisory_xact_lock(7)"},

@@ -6,8 +6,16 @@ other way round, and running the file again changes nothing. It may never name a
 runs it before the functions exist.
 */
 
--- A role that may create in the path of the one that installs could plant operators there.
-set local search_path = pg_catalog, pg_temp;
+-- What the sources name is what PostgreSQL provides, whatever stands in the path of the role that installs: a role that may
+-- create there could plant operators. The path is put back at the end, for the transaction may not be ours alone.
+-- +goose StatementBegin
+do $$
+begin
+  perform pg_catalog.set_config('pgidem.search_path', pg_catalog.current_setting('search_path'), true),
+    pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+end
+$$;
+-- +goose StatementEnd
 
 -- "create schema if not exists" wants the right to create one even where an administrator has made it.
 -- +goose StatementBegin
@@ -150,3 +158,7 @@ comment on column pgidem.begin_result.one_time_secret is 'True when the stored r
 comment on column pgidem.begin_result.retry_after is 'Seconds after which a repeat makes sense; with in_progress.';
 comment on column pgidem.begin_result.created_at is 'When the claim was made; null while another transaction runs the key.';
 comment on column pgidem.begin_result.expires_at is 'When the stored response stops answering; null while another transaction runs the key.';
+
+-- +goose StatementBegin
+do $$ begin perform set_config('search_path', current_setting('pgidem.search_path'), true); end $$;
+-- +goose StatementEnd
