@@ -270,7 +270,7 @@ func TestRetry_RealLockNotAvailable(t *testing.T) {
 			release()
 		}
 		if _, err := tx(r).Exec(r.Context(), "select from effect for update nowait"); err != nil {
-			http.Error(w, "locked", 423)
+			http.Error(w, "locked", http.StatusLocked)
 			return
 		}
 		order(w, r)
@@ -450,7 +450,7 @@ func TestHandlerLimit_EndsTheContext(t *testing.T) {
 		_, err := tx(r).Exec(r.Context(), "select pg_sleep(1000)")
 		require.Error(t, err)
 		require.ErrorIs(t, r.Context().Err(), context.DeadlineExceeded)
-		http.Error(w, "too slow", 504)
+		http.Error(w, "too slow", http.StatusGatewayTimeout)
 	}, order), func(p *plan) { p.config.HandlerLimit = 200 * time.Millisecond })
 	key := newKey()
 	requireFirst(t, 504, s.post(key, `{}`))
