@@ -20,7 +20,6 @@ type answerer struct {
 	event Event
 
 	first recorded // what the handler wrote, in the attempt that counts
-	flush bool     // the handler returns only after a ROLLBACK, which the client need not wait for
 }
 
 // read checks the request and returns what is claimed, with the body. It has answered when ok is false. Whatever can be
@@ -140,7 +139,7 @@ func (a *answerer) response() (Response, error) {
 
 // deliver answers with the result of the call.
 func (a *answerer) deliver(res result) {
-	a.event.Outcome, a.flush = res.outcome, res.open != nil
+	a.event.Outcome = res.outcome
 	codes := a.shell.cfg.Contract.Codes
 	switch {
 	case errors.Is(res.err, ErrUnavailable):
@@ -203,7 +202,7 @@ func (a *answerer) send(rec recorded) {
 	if a.event.Outcome != Replay {
 		rec.header.Del(a.shell.cfg.Contract.ReplayHeader) // whoever set it
 	}
-	rec.send(a.w, a.flush)
+	rec.send(a.w)
 }
 
 // versionOf returns the integer member version of a body.

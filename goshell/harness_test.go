@@ -123,7 +123,7 @@ func (s *site) check() {
 	if s.t.Failed() {
 		return
 	}
-	require.Zero(s.t, s.pool.Stat().AcquiredConns(), "connections that were not given back")
+	pgtest.WaitFor(s.t, func() bool { return s.pool.Stat().AcquiredConns() == 0 }, "all connections are given back")
 	var claims int32
 	require.NoError(s.t, s.sql.QueryRow(context.Background(),
 		"select count(*) from pgidem.idempotency_keys where state = 'in_progress'").Scan(&claims))

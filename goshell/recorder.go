@@ -140,7 +140,7 @@ type recorded struct {
 
 // send writes the response. The headers of w become those of the response, so that one which the handler deleted is
 // gone, too.
-func (res recorded) send(w http.ResponseWriter, flush bool) {
+func (res recorded) send(w http.ResponseWriter) {
 	header := w.Header()
 	clear(header)
 	maps.Copy(header, res.header)
@@ -150,9 +150,6 @@ func (res recorded) send(w http.ResponseWriter, flush bool) {
 	w.WriteHeader(res.status)
 	if len(res.body) > 0 {
 		_, _ = w.Write(res.body) // the outcome stands, whether the client hears it or not
-	}
-	if flush {
-		_ = http.NewResponseController(w).Flush()
 	}
 }
 

@@ -37,16 +37,12 @@ const unlearned = 2 * time.Second
 
 // run goes through the call and hands its result to deliver, once. What is told to the client may not wait for the
 // database any more, and the pool may not wait for a slow client: so the transaction of a replay is rolled back while
-// deliver writes.
+// deliver writes, and may outlast it by a moment. A flush would not do instead: it can reach past an outer writer that
+// holds the status back.
 func (c *call) run(ctx context.Context, deliver func(result)) {
 	res := c.settle(ctx)
 	if res.open != nil {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			c.rollback(ctx, res.open)
-		}()
-		defer func() { <-done }()
+		go c.rollback(ctx, res.open)
 	}
 	deliver(res)
 }
@@ -148,6 +144,7 @@ func (c *call) operate(ctx context.Context, u *unit, claim *Claim) (resp Respons
 	returned := false
 	defer func() {
 		cancel()
+		u.lent = claim.tx.state.lent()
 		busy = claim.tx.state.end() || u.conn.Conn().PgConn().IsBusy()
 		switch {
 		case returned:

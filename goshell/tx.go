@@ -20,6 +20,7 @@ type claimTx struct {
 type txState struct {
 	mu     sync.Mutex
 	calls  int // under way
+	large  bool
 	ended  bool
 	wanted error
 }
@@ -43,6 +44,13 @@ func (s *txState) retryError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.wanted
+}
+
+// lent tells whether the handler took large objects, which go past claimTx.
+func (s *txState) lent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.large
 }
 
 // end closes the transaction to the handler and tells whether a call of it is still under way, in a goroutine that
@@ -158,6 +166,9 @@ func (t *claimTx) Prepare(ctx context.Context, name, sql string) (*pgconn.Statem
 func (t *claimTx) LargeObjects() pgx.LargeObjects {
 	tx, done := t.use()
 	defer done()
+	t.state.mu.Lock()
+	t.state.large = true
+	t.state.mu.Unlock()
 	return tx.LargeObjects()
 }
 

@@ -18,6 +18,7 @@ type unit struct {
 	shell *Shell
 	conn  *pgxpool.Conn
 	tx    pgx.Tx // nil before BEGIN
+	lent  bool   // the handler has large objects, which hold tx itself
 }
 
 // errOutcomeUnknown: COMMIT was sent and its success cannot be told.
@@ -51,7 +52,7 @@ func (u *unit) txStatus() byte {
 
 // release gives the connection back; the pool destroys it unless it is idle.
 func (u *unit) release() {
-	if u.tx != nil && u.txStatus() == 'I' {
+	if u.lent && u.txStatus() == 'I' {
 		// The transaction was ended by SQL, of which the object knows nothing yet: without a trip this closes it, and with it
 		// the large objects that a handler may have kept.
 		_ = u.tx.Commit(canceled)
