@@ -221,14 +221,9 @@ func bodyType(status int) string {
 }
 
 func (a *answerer) render(p Problem) []byte {
+	p = p.filled()
 	p.CorrelationID = a.w.Header().Get("Correlation-Id")
-	if p.Title == "" {
-		p.Title = statusTitle(p.Status)
-	}
-	if render := a.shell.cfg.Contract.Render; render != nil {
-		return render(a.r, p)
-	}
-	return renderProblem(a.r, p)
+	return a.shell.cfg.Contract.Render(a.r, p)
 }
 
 func (a *answerer) problem(p Problem) {

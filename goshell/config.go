@@ -135,6 +135,9 @@ func (c Config) withDefaults(pool *pgxpool.Pool) (Config, error) {
 	if c.Contract.isZero() {
 		c.Contract = SyncContract()
 	}
+	if c.Contract.Render == nil {
+		c.Contract.Render = renderProblem
+	}
 	if err := c.Contract.check(); err != nil {
 		return c, err
 	}

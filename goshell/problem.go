@@ -43,14 +43,19 @@ type ProblemError struct {
 	Detail string `json:"detail"`
 }
 
-// renderProblem is the renderer that is used when the application has none of its own: one compact JSON object.
-func renderProblem(_ *http.Request, p Problem) []byte {
+// filled sets the type and title where they are left out, whoever renders the problem.
+func (p Problem) filled() Problem {
 	if p.Type == "" {
 		p.Type = "about:blank"
 	}
 	if p.Title == "" {
 		p.Title = statusTitle(p.Status)
 	}
+	return p
+}
+
+// renderProblem is the renderer that is used when the application has none of its own: one compact JSON object.
+func renderProblem(_ *http.Request, p Problem) []byte {
 	body, err := json.Marshal(p)
 	if err != nil {
 		panic(err) // text, numbers and booleans can always be written
@@ -65,12 +70,10 @@ func problemFromText(status int, text string) Problem {
 	text = strings.ToValidUTF8(text, replacement)
 	text = strings.ReplaceAll(text, "\x00", replacement) // jsonb holds no NUL
 	return Problem{
-		Type:   "about:blank",
-		Title:  statusTitle(status),
 		Status: status,
 		Detail: strings.TrimSpace(text),
 		Code:   snakeCase(statusTitle(status)),
-	}
+	}.filled()
 }
 
 // statusTitle is the text of a status; one without a text counts as the first of its class, as RFC 9110 has it for

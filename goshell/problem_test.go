@@ -16,12 +16,12 @@ func TestRenderProblem(t *testing.T) {
 
 	assert.Equal(t,
 		`{"type":"about:blank","title":"Conflict","status":409,"code":"request_in_progress","retryable":true}`,
-		string(renderProblem(r, Problem{Status: 409, Code: "request_in_progress", Retryable: true})))
+		string(renderProblem(r, Problem{Status: 409, Code: "request_in_progress", Retryable: true}.filled())))
 
 	// retryable is there when false, too
 	assert.Equal(t,
 		`{"type":"about:blank","title":"Unprocessable Entity","status":422,"code":"idempotency_key_reuse","retryable":false}`,
-		string(renderProblem(r, Problem{Status: 422, Code: "idempotency_key_reuse"})))
+		string(renderProblem(r, Problem{Status: 422, Code: "idempotency_key_reuse"}.filled())))
 
 	full := Problem{
 		Type: "https://example.com/problems/key", Title: "Bad key", Status: 400, Detail: "d", Code: "validation_failed",

@@ -144,8 +144,8 @@ func (c *call) operate(ctx context.Context, u *unit, claim *Claim) (resp Respons
 	returned := false
 	defer func() {
 		cancel()
-		u.lent = claim.tx.state.lent()
-		busy = claim.tx.state.end() || u.conn.Conn().PgConn().IsBusy()
+		busy, u.lent = claim.tx.state.end()
+		busy = busy || u.conn.Conn().PgConn().IsBusy()
 		switch {
 		case returned:
 		case busy:

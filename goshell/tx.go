@@ -19,8 +19,8 @@ type claimTx struct {
 // txState is shared by a transaction and those nested in it.
 type txState struct {
 	mu     sync.Mutex
-	calls  int // under way
-	large  bool
+	calls  int  // under way
+	lent   bool // large objects
 	ended  bool
 	wanted error
 }
@@ -46,20 +46,14 @@ func (s *txState) retryError() error {
 	return s.wanted
 }
 
-// lent tells whether the handler took large objects, which go past claimTx.
-func (s *txState) lent() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.large
-}
-
-// end closes the transaction to the handler and tells whether a call of it is still under way, in a goroutine that
-// outlives it. Such a call has the connection in its hands, so nothing else may use that any more.
-func (s *txState) end() (busy bool) {
+// end closes the transaction to the handler. busy says that a call of it is still under way, in a goroutine that outlives
+// it: that has the connection in its hands, so nothing else may use it any more. lent says that the handler took large
+// objects, which go past claimTx.
+func (s *txState) end() (busy, lent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
-	return s.calls > 0
+	return s.calls > 0, s.lent
 }
 
 // closedTx answers every call with pgx.ErrTxClosed.
@@ -167,7 +161,7 @@ func (t *claimTx) LargeObjects() pgx.LargeObjects {
 	tx, done := t.use()
 	defer done()
 	t.state.mu.Lock()
-	t.state.large = true
+	t.state.lent = true
 	t.state.mu.Unlock()
 	return tx.LargeObjects()
 }

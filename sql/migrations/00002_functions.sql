@@ -435,6 +435,7 @@ begin
     from pgidem.settings s
     where s.singleton;
     if not found then
+      -- Raises, and says how to get the row back.
       perform pgidem._duration('settings', null);
     end if;
   end if;
