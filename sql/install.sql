@@ -23,9 +23,11 @@ $$;
 -- Helpers: not for callers, granted to nobody
 \ir functions/_now.sql
 \ir functions/_gate.sql
+\ir functions/_uuid.sql
 \ir functions/_duration.sql
 \ir functions/_wait_limit.sql
 \ir functions/_mine.sql
+\ir functions/_runner.sql
 \ir functions/_read.sql
 \ir functions/_await_gate.sql
 \ir functions/_remove_expired.sql
@@ -38,11 +40,14 @@ $$;
 
 -- Cleanup
 \ir functions/cleanup/cleanup_batch.sql
+\ir functions/cleanup/cleanup.sql
 
 -- Operations
 \ir functions/operations/version.sql
 \ir functions/operations/show_settings.sql
 \ir functions/operations/register_principal.sql
+\ir functions/operations/lookup_key.sql
+\ir functions/operations/forget_key.sql
 \ir functions/operations/_attach_step.sql
 \ir functions/operations/attach_principals.sql
 \ir functions/operations/_group_functions.sql

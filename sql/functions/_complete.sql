@@ -13,19 +13,15 @@ security invoker
 as $$
 declare
   v_now constant timestamptz := pgidem._now();
-  v_id text := p_body ->> 'id';
+  v_resource_id constant uuid := pgidem._uuid(p_body ->> 'id');
   r pgidem.begin_result;
 begin
-  if v_id !~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' then
-    v_id := null;
-  end if;
-
   -- Born expired, the row would answer nobody and the retry would run again: then the TTL counts from now.
   update pgidem.idempotency_keys k
   set state = 'completed',
       response_status = p_status,
       response_body = case when p_one_time_secret then '{"one_time_secret": true}' else p_body end,
-      resource_id = v_id::uuid,
+      resource_id = v_resource_id,
       expires_at = case
         when k.expires_at > v_now then k.expires_at
         else v_now + make_interval(secs => extract(epoch from k.expires_at - k.created_at)::double precision)

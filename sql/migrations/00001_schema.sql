@@ -160,5 +160,42 @@ comment on column pgidem.begin_result.created_at is 'When the claim was made; nu
 comment on column pgidem.begin_result.expires_at is 'When the stored response stops answering; null while another transaction runs the key.';
 
 -- +goose StatementBegin
+do $$
+begin
+  if to_regtype('pgidem.lookup_result') is null then
+    create type pgidem.lookup_result as (
+      table_name text,
+      state text,
+      live boolean,
+      action text,
+      response_status integer,
+      resource_id uuid,
+      one_time_secret boolean,
+      created_at timestamptz,
+      age interval,
+      expires_at timestamptz,
+      running_pid integer,
+      response_body text
+    );
+  end if;
+end
+$$;
+-- +goose StatementEnd
+comment on type pgidem.lookup_result is 'What lookup_key returns.';
+comment on column pgidem.lookup_result.table_name is 'The table that holds the key.';
+comment on column pgidem.lookup_result.state is 'in_progress or completed.';
+comment on column pgidem.lookup_result.live is 'False when the row has expired: it counts as absent and waits for the cleanup.';
+comment on column pgidem.lookup_result.action is 'Name of the operation.';
+comment on column pgidem.lookup_result.response_status is 'HTTP status of the stored response.';
+comment on column pgidem.lookup_result.resource_id is 'The id that the stored response named.';
+comment on column pgidem.lookup_result.one_time_secret is 'True when the response held a secret that is shown once and was not stored.';
+comment on column pgidem.lookup_result.created_at is 'When the claim was made; null while an open transaction holds it.';
+comment on column pgidem.lookup_result.age is 'Time since created_at.';
+comment on column pgidem.lookup_result.expires_at is 'When the stored response stops answering.';
+comment on column pgidem.lookup_result.running_pid is
+  'Process id of the session whose open transaction runs the key, as in pg_stat_activity; 0 for a prepared transaction.';
+comment on column pgidem.lookup_result.response_body is 'Body of the stored response; null unless p_with_body was given.';
+
+-- +goose StatementBegin
 do $$ begin perform set_config('search_path', current_setting('pgidem.search_path'), true); end $$;
 -- +goose StatementEnd

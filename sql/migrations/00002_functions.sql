@@ -52,6 +52,23 @@ comment on function pgidem._gate(uuid, uuid) is
 revoke all on function pgidem._gate(uuid, uuid) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
+create or replace function pgidem._uuid(
+  p_text text
+)
+returns uuid
+language sql
+immutable
+parallel safe
+security invoker
+return case
+  when p_text operator(pg_catalog.~) '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' then p_text::pg_catalog.uuid
+end;
+
+comment on function pgidem._uuid(text) is 'A text of 36 characters as a UUID, null when it is none.';
+
+revoke all on function pgidem._uuid(text) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
 /*
 The result holds seconds only: adding '1 day' to a timestamptz follows the session's time zone, and one day in spring
 has 23 hours.
@@ -142,6 +159,35 @@ comment on function pgidem._mine(xid) is
   'True when a visible row with this xmin was written by the current transaction or one of its subtransactions. Assigns no transaction id.';
 
 revoke all on function pgidem._mine(xid) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+/*
+The claim of an open transaction is invisible, but its gate is not. A foreign lock on the same number reads as a runner too.
+*/
+create or replace function pgidem._runner(
+  p_principal_id uuid,
+  p_key uuid
+)
+returns integer
+language sql
+volatile
+parallel unsafe
+security invoker
+as $$
+  select coalesce(l.pid, 0)
+  from pg_locks l
+  where l.locktype = 'advisory'
+    and l.database = (select d.oid from pg_database d where d.datname = current_database())
+    and l.objsubid = 1
+    and (l.classid::bigint << 32 | l.objid::bigint) = pgidem._gate(p_principal_id, p_key)
+    and l.mode = 'ExclusiveLock'
+    and l.granted;
+$$;
+
+comment on function pgidem._runner(uuid, uuid) is
+  'Process id of the session whose transaction holds the gate of a key, 0 for a prepared transaction, null when none does.';
+
+revoke all on function pgidem._runner(uuid, uuid) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
 /*
@@ -339,19 +385,15 @@ security invoker
 as $$
 declare
   v_now constant timestamptz := pgidem._now();
-  v_id text := p_body ->> 'id';
+  v_resource_id constant uuid := pgidem._uuid(p_body ->> 'id');
   r pgidem.begin_result;
 begin
-  if v_id !~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' then
-    v_id := null;
-  end if;
-
   -- Born expired, the row would answer nobody and the retry would run again: then the TTL counts from now.
   update pgidem.idempotency_keys k
   set state = 'completed',
       response_status = p_status,
       response_body = case when p_one_time_secret then '{"one_time_secret": true}' else p_body end,
-      resource_id = v_id::uuid,
+      resource_id = v_resource_id,
       expires_at = case
         when k.expires_at > v_now then k.expires_at
         else v_now + make_interval(secs => extract(epoch from k.expires_at - k.created_at)::double precision)
@@ -694,6 +736,62 @@ Example: select pgidem.cleanup_batch(1000);$$;
 
 revoke all on function pgidem.cleanup_batch(integer) from public;
 -- +goose StatementEnd
+-- +goose StatementBegin
+/*
+A COMMIT allows no SET clause, no rights of the owner and no exception block. So this body calls nothing unqualified, and
+all work on the tables stands in cleanup_batch.
+*/
+create or replace procedure pgidem.cleanup(
+  p_batch_size integer default null,
+  p_max_batches integer default null,
+  p_pause interval default null
+)
+language plpgsql
+security invoker
+as $$
+declare
+  v_size integer := p_batch_size;
+  v_deleted integer;
+  v_batch integer := 0;
+begin
+  if p_max_batches operator(pg_catalog.<) 1
+     or p_pause operator(pg_catalog.<=) interval '0' or p_pause operator(pg_catalog.>) interval '1 hour' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'invalid argument',
+      detail = pg_catalog.format('p_max_batches is %s, p_pause is %s.',
+        coalesce(p_max_batches::text, 'null'), coalesce(p_pause::text, 'null')),
+      hint = 'Give at least 1 batch and a pause of more than zero and at most 1 hour, or null for no limit and no pause.';
+  end if;
+  if v_size is null then
+    select s.cleanup_batch_size into v_size from pgidem.show_settings() s;
+  end if;
+
+  loop
+    v_deleted := pgidem.cleanup_batch(v_size);
+    commit;
+    v_batch := v_batch operator(pg_catalog.+) 1;
+    exit when v_deleted operator(pg_catalog.<) v_size or v_batch operator(pg_catalog.=) p_max_batches;
+    if p_pause is not null then
+      perform pg_catalog.pg_sleep(extract(epoch from p_pause));
+    end if;
+  end loop;
+end
+$$;
+
+comment on procedure pgidem.cleanup(integer, integer, interval) is
+$$Deletes keys that have expired, in batches with a COMMIT after each, until a batch is smaller than the batch size. Expired keys count as absent, cleaned or not; this only gives their space back. A run that is cancelled keeps the batches it finished; runs that overlap do no harm. Call it outside a transaction block, also of a driver that begins one by itself; inside one use cleanup_batch.
+
+Parameters:
+p_batch_size: how many rows one transaction deletes; null means settings.cleanup_batch_size.
+p_max_batches: after how many batches to stop; null means no limit.
+p_pause: how long to wait between batches, at most 1 hour; null means not at all.
+
+Errors: 22023 for an invalid argument. 2D000 inside a transaction block. 55P03 after 100 ms behind a lock on the table: call it again.
+Example: call pgidem.cleanup();$$;
+
+revoke all on procedure pgidem.cleanup(integer, integer, interval) from public;
+-- +goose StatementEnd
 
 -- Operations
 -- +goose StatementBegin
@@ -760,6 +858,152 @@ Errors: 22023 when p_id is null. 55P03 after 2 seconds behind a lock.
 Example: select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');$$;
 
 revoke all on function pgidem.register_principal(uuid) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create or replace function pgidem.lookup_key(
+  p_user_id text,
+  p_key text,
+  p_with_body boolean default false
+)
+returns setof pgidem.lookup_result
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '2s'
+set enable_seqscan = off
+as $$
+declare
+  v_principal_id constant uuid := pgidem._uuid(p_user_id);
+  v_key constant uuid := pgidem._uuid(p_key);
+  v_now constant timestamptz := pgidem._now();
+  v_runner integer;
+  r pgidem.lookup_result;
+begin
+  if p_user_id is null or p_key is null then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'invalid argument',
+      detail = concat_ws(' ', case when p_user_id is null then 'p_user_id is null.' end, case when p_key is null then 'p_key is null.' end),
+      hint = 'Pass the principal and the key as text, a UUID in its form of 36 characters.';
+  end if;
+
+  v_runner := pgidem._runner(v_principal_id, v_key);
+  select 'idempotency_keys', k.state, k.expires_at > v_now, k.action, k.response_status::integer, k.resource_id,
+    coalesce(k.response_body = '{"one_time_secret": true}' and k.response_status < 300, false),
+    k.created_at, v_now - k.created_at, k.expires_at, v_runner,
+    case when p_with_body then k.response_body::text end
+  into r
+  from pgidem.idempotency_keys k
+  where k.principal_id = v_principal_id
+    and k.key = v_key;
+  if not found and v_runner is not null then
+    r.table_name := 'idempotency_keys';
+    r.state := 'in_progress';
+    r.live := true;
+    r.running_pid := v_runner;
+  end if;
+  if r.table_name is not null then
+    return next r;
+  end if;
+end
+$$;
+
+comment on function pgidem.lookup_key(text, text, boolean) is
+$$Shows an operator what is recorded for one key. Waits for nobody and changes nothing.
+
+Parameters:
+p_user_id: the principal; a UUID in its form of 36 characters.
+p_key: the key, likewise.
+p_with_body: true to show the stored body too, which may hold personal data.
+
+Returns one row for the key, none when nothing is known of it. A row with live = false has expired and counts as absent. While an open transaction runs the key, running_pid names its session; the row of that transaction cannot be seen yet, so created_at and the like are null. A row in state in_progress without running_pid belongs to a caller that committed without idem_complete: forget_key frees such a key.
+
+Errors: 22023 when an argument is null. 55P03 after 2 seconds behind a lock on the table.
+Example: select * from pgidem.lookup_key('0192f0c1-2345-7abc-8def-0123456789ab', '0192f0c1-6789-7abc-8def-0123456789ab');$$;
+
+revoke all on function pgidem.lookup_key(text, text, boolean) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+/*
+The gate keeps begin from claiming the key between the look and the delete. Whoever holds it runs the key in a
+transaction whose row cannot be seen, so nothing here could forget it.
+*/
+create or replace function pgidem.forget_key(
+  p_user_id text,
+  p_key text,
+  p_force boolean default false
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '2s'
+set enable_seqscan = off
+as $$
+declare
+  v_principal_id constant uuid := pgidem._uuid(p_user_id);
+  v_key constant uuid := pgidem._uuid(p_key);
+  v_force constant boolean := coalesce(p_force, false);
+  v_now timestamptz;
+begin
+  if p_user_id is null or p_key is null then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'invalid argument',
+      detail = concat_ws(' ', case when p_user_id is null then 'p_user_id is null.' end, case when p_key is null then 'p_key is null.' end),
+      hint = 'Pass the principal and the key as text, a UUID in its form of 36 characters.';
+  end if;
+  if v_principal_id is null or v_key is null then
+    return false;
+  end if;
+
+  if not pg_try_advisory_xact_lock(pgidem._gate(v_principal_id, v_key)) then
+    raise exception using
+      errcode = 'ID002',
+      message = 'the key is running',
+      detail = format('The transaction of session %s runs it.', coalesce(pgidem._runner(v_principal_id, v_key)::text, '(just ended)')),
+      hint = 'Wait for its end, or end it with pg_terminate_backend: its claim vanishes with it. p_force does not help here.';
+  end if;
+
+  v_now := pgidem._now();
+  if exists (
+    select from pgidem.idempotency_keys k
+    where k.principal_id = v_principal_id
+      and k.key = v_key
+      and k.state = 'in_progress'
+      and (pgidem._mine(k.xmin) or k.expires_at > v_now and not v_force)
+  ) then
+    raise exception using
+      errcode = 'ID002',
+      message = 'the key is running',
+      detail = 'Its claim was committed without idem_complete, or belongs to this transaction.',
+      hint = 'If no caller works on it any more, pass p_force => true: the next request with the key then runs the operation.';
+  end if;
+
+  delete from pgidem.idempotency_keys k
+  where k.principal_id = v_principal_id
+    and k.key = v_key;
+  return found;
+end
+$$;
+
+comment on function pgidem.forget_key(text, text, boolean) is
+$$Deletes what is recorded for one key, so that the next request with it runs the operation again. For a stored answer that must not be replayed any longer, and for a key that is stuck because a caller committed without idem_complete.
+
+Parameters:
+p_user_id: the principal; a UUID in its form of 36 characters.
+p_key: the key, likewise.
+p_force: true to forget a committed claim too. Find out first that no caller works on it: the effect can happen twice.
+
+Returns whether there was something to forget.
+Errors: ID002 when the key is running: in an open transaction, or, without p_force, by a committed claim. 22023 when an argument is null. 55P03 after 2 seconds behind a lock.
+Example: select pgidem.forget_key('0192f0c1-2345-7abc-8def-0123456789ab', '0192f0c1-6789-7abc-8def-0123456789ab');$$;
+
+revoke all on function pgidem.forget_key(text, text, boolean) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
 /*
@@ -950,6 +1194,9 @@ return case p_group
   ]
   when 'operator' then array[
     'cleanup_batch',
+    'cleanup',
+    'lookup_key',
+    'forget_key',
     'show_settings',
     'version'
   ]
@@ -1049,7 +1296,7 @@ end
 $$;
 
 comment on function pgidem.grant_operator(name) is
-$$Lets a role operate pgidem: grants it USAGE on the schema and EXECUTE on cleanup_batch, show_settings and version. Run by the owner of the schema. Later versions grant their new functions to the same roles.
+$$Lets a role operate pgidem: grants it USAGE on the schema and EXECUTE on cleanup, cleanup_batch, lookup_key, forget_key, show_settings and version. Run by the owner of the schema. Later versions grant their new functions to the same roles.
 
 Parameters: p_role: the role, which must exist.
 Errors: 22023 when p_role is public or null. 42704 when there is no such role. 42501 when the caller does not own the schema.

@@ -21,6 +21,9 @@ return case p_group
   ]
   when 'operator' then array[
     'cleanup_batch',
+    'cleanup',
+    'lookup_key',
+    'forget_key',
     'show_settings',
     'version'
   ]

@@ -1,0 +1,64 @@
+create or replace function pgidem.lookup_key(
+  p_user_id text,
+  p_key text,
+  p_with_body boolean default false
+)
+returns setof pgidem.lookup_result
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '2s'
+set enable_seqscan = off
+as $$
+declare
+  v_principal_id constant uuid := pgidem._uuid(p_user_id);
+  v_key constant uuid := pgidem._uuid(p_key);
+  v_now constant timestamptz := pgidem._now();
+  v_runner integer;
+  r pgidem.lookup_result;
+begin
+  if p_user_id is null or p_key is null then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'invalid argument',
+      detail = concat_ws(' ', case when p_user_id is null then 'p_user_id is null.' end, case when p_key is null then 'p_key is null.' end),
+      hint = 'Pass the principal and the key as text, a UUID in its form of 36 characters.';
+  end if;
+
+  v_runner := pgidem._runner(v_principal_id, v_key);
+  select 'idempotency_keys', k.state, k.expires_at > v_now, k.action, k.response_status::integer, k.resource_id,
+    coalesce(k.response_body = '{"one_time_secret": true}' and k.response_status < 300, false),
+    k.created_at, v_now - k.created_at, k.expires_at, v_runner,
+    case when p_with_body then k.response_body::text end
+  into r
+  from pgidem.idempotency_keys k
+  where k.principal_id = v_principal_id
+    and k.key = v_key;
+  if not found and v_runner is not null then
+    r.table_name := 'idempotency_keys';
+    r.state := 'in_progress';
+    r.live := true;
+    r.running_pid := v_runner;
+  end if;
+  if r.table_name is not null then
+    return next r;
+  end if;
+end
+$$;
+
+comment on function pgidem.lookup_key(text, text, boolean) is
+$$Shows an operator what is recorded for one key. Waits for nobody and changes nothing.
+
+Parameters:
+p_user_id: the principal; a UUID in its form of 36 characters.
+p_key: the key, likewise.
+p_with_body: true to show the stored body too, which may hold personal data.
+
+Returns one row for the key, none when nothing is known of it. A row with live = false has expired and counts as absent. While an open transaction runs the key, running_pid names its session; the row of that transaction cannot be seen yet, so created_at and the like are null. A row in state in_progress without running_pid belongs to a caller that committed without idem_complete: forget_key frees such a key.
+
+Errors: 22023 when an argument is null. 55P03 after 2 seconds behind a lock on the table.
+Example: select * from pgidem.lookup_key('0192f0c1-2345-7abc-8def-0123456789ab', '0192f0c1-6789-7abc-8def-0123456789ab');$$;
+
+revoke all on function pgidem.lookup_key(text, text, boolean) from public;
