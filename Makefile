@@ -33,8 +33,12 @@ test-go: ## Run the Go tests with the race detector
 snapshot: ## Write the functions' migration anew from sql/functions
 	go generate ./sql
 
+.PHONY: reference
+reference: ## Write docs/sql-reference.md anew from the functions, tables and their comments
+	@$(WITHPG) go run ./sql/internal/reference
+
 .PHONY: verify
-verify: check-format check-vet check-modules check-snapshot check-text ## Check that the tree is tidy and generated files are up to date
+verify: check-format check-vet check-modules check-snapshot check-reference check-text ## Check that the tree is tidy and generated files are up to date
 
 .PHONY: lint
 lint: check-format check-vet check-static ## Check the Go code
@@ -58,6 +62,10 @@ check-modules:
 .PHONY: check-snapshot
 check-snapshot:
 	@go run ./sql/internal/snapshot -dir sql -check
+
+.PHONY: check-reference
+check-reference:
+	@$(WITHPG) go run ./sql/internal/reference -check
 
 .PHONY: check-text
 check-text:

@@ -44,29 +44,35 @@ func (a *answerer) read(lines []string, principal string) (req Request, body []b
 		a.fault(err)
 		return req, nil, false
 	}
+	ttl := a.op.TTL
+	if err := errors.Join(checkDuration("Operation.TTL", ttl), checkAction("Operation.Action", a.event.Action)); err != nil {
+		a.fault(err)
+		return req, nil, false
+	}
+	if ttl == 0 {
+		ttl = a.shell.cfg.TTL
+	}
+	if a.r.ContentLength > a.shell.cfg.MaxRequestBody {
+		a.tooLarge()
+		return req, nil, false
+	}
 
 	body, err = readBody(a.w, a.r, a.shell.cfg.MaxRequestBody)
 	switch {
 	case errors.Is(err, errBodyTooLarge):
-		a.problem(Problem{Status: http.StatusRequestEntityTooLarge, Code: "payload_too_large",
-			Detail: fmt.Sprintf("The body is larger than %d bytes.", a.shell.cfg.MaxRequestBody)})
+		a.tooLarge()
 		return req, nil, false
 	case err != nil:
 		a.invalid(contract.Codes.Invalid, "#body", "truncated", "The body ended early: send the whole request again.")
+		return req, nil, false
+	case wasRead(a.r, body):
+		a.fault(errBodyWasRead)
 		return req, nil, false
 	}
 	sum, err := a.fingerprint(body)
 	if err != nil {
 		a.invalid(contract.Codes.Invalid, "#body", "invalid", "The body does not fit this operation.")
 		return req, nil, false
-	}
-	ttl := a.op.TTL
-	if err := checkDuration("Operation.TTL", ttl); err != nil {
-		a.fault(err)
-		return req, nil, false
-	}
-	if ttl == 0 {
-		ttl = a.shell.cfg.TTL
 	}
 	return Request{
 		Principal:   principal,
@@ -78,14 +84,38 @@ func (a *answerer) read(lines []string, principal string) (req Request, body []b
 	}, body, true
 }
 
+var errBodyWasRead = errors.New("goshell: a handler outside the shell has read from the request body, which would be missing in the fingerprint: " +
+	"put that handler inside, or let it leave an unread Body and its ContentLength in the request")
+
+// wasRead tells whether somebody in front of the shell has taken something of the body, as ParseForm does. Two requests
+// that differ in that part would have one fingerprint.
+func wasRead(r *http.Request, body []byte) bool {
+	if r.ContentLength >= 0 {
+		return int64(len(body)) < r.ContentLength
+	}
+	return len(body) == 0 && (len(r.PostForm) > 0 || r.MultipartForm != nil)
+}
+
 func (a *answerer) fingerprint(body []byte) ([32]byte, error) {
 	if a.op.Fingerprint != nil {
 		var err error
-		if body, err = a.op.Fingerprint(requestWithBody(a.r, a.r.Context(), body), body); err != nil {
+		// A copy of its own: the handler must get the body as it came.
+		if body, err = a.op.Fingerprint(requestWithBody(a.r, a.r.Context(), body), slices.Clone(body)); err != nil {
 			return [32]byte{}, err
 		}
 	}
-	return a.shell.cfg.Contract.Fingerprint(a.r.Method, a.r.URL.EscapedPath(), a.r.URL.RawQuery, body), nil
+	return a.shell.cfg.Contract.Fingerprint(a.r.Method, sentPath(a.r), a.r.URL.RawQuery, body), nil
+}
+
+// sentPath returns the escaped path as the client sent it, also inside http.StripPrefix: two routes that end alike are
+// not one.
+func sentPath(r *http.Request) string {
+	path := r.URL.EscapedPath()
+	sent, _, _ := strings.Cut(r.RequestURI, "?")
+	if strings.HasPrefix(sent, "/") && strings.HasSuffix(sent, path) {
+		return sent
+	}
+	return path
 }
 
 // run claims the key, runs next when it is ours, and answers.
@@ -192,7 +222,9 @@ func (a *answerer) replay(res result) {
 		}
 	}
 	if a.op.Location != nil && resp.Status == http.StatusCreated && res.entry.ResourceID != "" {
-		rec.header.Set("Location", a.op.Location(res.entry.ResourceID))
+		if location := a.op.Location(res.entry.ResourceID); location != "" {
+			rec.header.Set("Location", location)
+		}
 	}
 	a.send(rec)
 }
@@ -235,6 +267,11 @@ func (a *answerer) problem(p Problem) {
 func (a *answerer) invalid(code, pointer, reason, detail string) {
 	a.problem(Problem{Status: http.StatusBadRequest, Code: code, Detail: detail,
 		Errors: []ProblemError{{Pointer: pointer, Code: reason, Detail: detail}}})
+}
+
+func (a *answerer) tooLarge() {
+	a.problem(Problem{Status: http.StatusRequestEntityTooLarge, Code: "payload_too_large",
+		Detail: fmt.Sprintf("The body is larger than %d bytes.", a.shell.cfg.MaxRequestBody)})
 }
 
 func (a *answerer) unauthenticated() {

@@ -18,7 +18,8 @@ import (
 	"github.com/pgidem/pgidem/internal/pgtest"
 )
 
-// raise makes the server abort the transaction with an SQLSTATE.
+// raise makes the server abort the transaction with an SQLSTATE. Its text says nothing: what the shell does about an error
+// it decides by the SQLSTATE (case 11).
 func raise(state string) string {
 	return fmt.Sprintf("do $$ begin raise exception using errcode = '%s', message = 'raised by the test'; end $$", state)
 }
@@ -375,7 +376,7 @@ func TestIsolation_RepeatReplays(t *testing.T) {
 	}
 }
 
-// What idem_begin itself wants tried again counts against the same limit, and the handler does not run.
+// Case 06: what idem_begin itself wants tried again counts against the same limit, and the handler does not run.
 func TestBegin_ThatWantsANewTransaction(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"40001", "40P01"} {
@@ -399,7 +400,7 @@ func TestBegin_ThatWantsANewTransaction(t *testing.T) {
 	}
 }
 
-// A wait that is not for the key ends after two seconds, as 503.
+// H2: a wait that is not for the key ends after two seconds, as 503.
 func TestBegin_TableLockIs503(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, order)

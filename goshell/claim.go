@@ -27,8 +27,9 @@ func FromContext(ctx context.Context) *Claim {
 // Tx returns the transaction of the claim: everything written through it commits together with the stored response. It
 // can do all that a pgx.Tx can but end: Commit and Rollback return [ErrTxManaged], while those of nested transactions
 // work. Do not end it by SQL text either: then it is closed, the shell answers 500, and after a COMMIT the key stays blocked
-// until its TTL ends. What is done through its Conn() is beyond the shell's sight. Tx is nil when c is nil, and closed once
-// the handler has returned, which has to wait for its goroutines that use it.
+// until its TTL ends. What is done behind that end in the same text, or through its Conn(), is beyond the shell's sight: it
+// commits without the claim. Tx is nil when c is nil, and closed once the handler has returned, which has to wait for its
+// goroutines that use it.
 func (c *Claim) Tx() pgx.Tx {
 	if c == nil {
 		return nil

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -196,6 +198,14 @@ func (c Config) withDefaults(pool *pgxpool.Pool) (Config, error) {
 		c.Logger = slog.Default()
 	}
 	return c, nil
+}
+
+// checkAction refuses what the column action cannot hold.
+func checkAction(name, action string) error {
+	if !utf8.ValidString(action) || strings.Contains(action, "\x00") {
+		return fmt.Errorf("goshell: %s is %q: give UTF-8 text without NUL", name, action)
+	}
+	return nil
 }
 
 func checkDuration(name string, d time.Duration) error {

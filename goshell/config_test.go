@@ -251,5 +251,5 @@ func TestSQL_IsInOneFileAndHoldsNoRule(t *testing.T) {
 			return true
 		})
 	}
-	require.GreaterOrEqual(t, found, 7)
+	require.GreaterOrEqual(t, found, 9)
 }

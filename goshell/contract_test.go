@@ -138,6 +138,7 @@ func TestContract_CodesAndHeaders(t *testing.T) {
 	}
 }
 
+// Case 56: who has no identity shares no scope.
 func TestContract_Anonymous(t *testing.T) {
 	t.Parallel()
 	for _, c := range contracts {
@@ -160,7 +161,7 @@ func TestContract_Anonymous(t *testing.T) {
 	}
 }
 
-// Cases 53 and 55: what is a key.
+// Cases 53 and 55, D6: what is a key.
 func TestContract_KeyFormat(t *testing.T) {
 	t.Parallel()
 	v7, v4 := newKey(), uuid.NewString()
@@ -190,7 +191,7 @@ func TestContract_KeyFormat(t *testing.T) {
 	}
 }
 
-// Case 64: the query string belongs to the request, or is refused.
+// Case 64, D10: the query string belongs to the request, or is refused.
 func TestContract_Query(t *testing.T) {
 	t.Parallel()
 	for _, c := range contracts {
@@ -258,7 +259,7 @@ func TestContract_MethodAndPath(t *testing.T) {
 	}
 }
 
-// The canonical body, and the raw bytes of what is not JSON: a multipart body is hashed as it came.
+// Case 59: the canonical body, and the raw bytes of what is not JSON: a multipart body is hashed as it came.
 func TestContract_Body(t *testing.T) {
 	t.Parallel()
 	form := func(boundary, value string) string {
@@ -298,6 +299,7 @@ func TestContract_Body(t *testing.T) {
 	}
 }
 
+// Case 39.
 func TestContract_OneTimeSecret(t *testing.T) {
 	t.Parallel()
 	for _, c := range contracts {

@@ -31,7 +31,8 @@ func (s *Shell) Do(ctx context.Context, req Request, fn func(context.Context) (R
 	if req.Fingerprint == [32]byte{} {
 		return Response{}, "", errors.New("goshell: Request.Fingerprint is not set: use Contract.Fingerprint or a SHA-256 of the message")
 	}
-	if err := errors.Join(checkDuration("Request.TTL", req.TTL), checkDuration("Request.LockTimeout", req.LockTimeout)); err != nil {
+	if err := errors.Join(checkAction("Request.Action", req.Action),
+		checkDuration("Request.TTL", req.TTL), checkDuration("Request.LockTimeout", req.LockTimeout)); err != nil {
 		return Response{}, "", err
 	}
 	if req.TTL == 0 {

@@ -22,7 +22,8 @@
 // # What a handler must do
 //
 // Write effects through the claim's transaction; an effect elsewhere is not undone by a rollback. Do not stream, flush or
-// hijack. Do not end the transaction.
+// hijack. Do not end the transaction. Return only when the work is done: http.TimeoutHandler, which answers while its
+// handler still runs, belongs outside the shell.
 //
 // A handler may run again: an error that aborted the transaction (40001, 40P01, 55P03) makes the shell call it once more
 // with the original body, and a client that hangs up cancels its context and with it a statement that runs. All that it

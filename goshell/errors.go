@@ -65,6 +65,12 @@ func wantsNewTransaction(err error) bool {
 	return false
 }
 
+// wantsAnotherAttempt tells whether the error that ended an attempt lets the shell try again: also a lock that the
+// handler's work could not get, in a statement or at COMMIT.
+func wantsAnotherAttempt(err error) bool {
+	return wantsNewTransaction(err) || sqlState(err) == stateLockNotAvailable
+}
+
 // storeError maps a server error to a sentinel where there is one. Only Error() of other server errors is ever shown: it
 // leaves out the detail and the context, which can hold values of the application.
 func storeError(err error) error {

@@ -75,7 +75,7 @@ func newSite(t *testing.T, handler http.HandlerFunc, changes ...func(*plan)) *si
 		s.exec("create table effect (n integer generated always as identity primary key, note text)")
 		s.user = s.register()
 	}
-	s.pool = s.db.Pool(t, p.pool)
+	s.pool = s.connect(p.pool)
 
 	config := p.config
 	if config.Principal == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pgidem/pgidem/goshell"
+	"github.com/pgidem/pgidem/internal/wire"
 )
 
 // The connection breaks at each round trip of a first run: before the server hears the client's word, or after it has
@@ -51,9 +52,9 @@ func TestLost_AtEachTripOneEffect(t *testing.T) {
 			key := uuid.Must(uuid.NewV7()).String()
 
 			if c.ask {
-				s.proxy.CutAsk(c.trip)
+				s.proxy.Strike(wire.Fault{Trip: c.trip})
 			} else {
-				s.proxy.CutAnswer(c.trip)
+				s.proxy.Strike(wire.Fault{Trip: c.trip, Way: wire.Answer})
 			}
 			status, replay := s.post(key, c.body)
 			assert.Equal(t, c.status, status)
@@ -82,7 +83,7 @@ func TestLost_RollbackOfAReplay(t *testing.T) {
 	key := uuid.Must(uuid.NewV7()).String()
 	s.post(key, `{}`)
 	s.idle()
-	s.proxy.CutAsk(2)
+	s.proxy.Strike(wire.Fault{Trip: 2})
 	for range 3 {
 		status, replay := s.post(key, `{}`)
 		assert.Equal(t, http.StatusCreated, status)
@@ -96,7 +97,7 @@ func TestLost_ErrorBehindCommit(t *testing.T) {
 	s := newTripServer(t)
 	before := s.effects(t)
 	var done atomic.Bool
-	s.proxy.Tamper(func(piece []byte) []byte {
+	s.proxy.Tamper(func(_ wire.Way, piece []byte) []byte {
 		const fields, ready = "SERROR\x00VERROR\x00C57014\x00Mcanceling statement\x00\x00", 6 // bytes of ReadyForQuery
 		if !bytes.Contains(piece, []byte("COMMIT\x00")) || !done.CompareAndSwap(false, true) {
 			return piece
@@ -125,12 +126,12 @@ func TestLost_SilentServerBeforeTheSettingsAreKnown(t *testing.T) {
 	})
 	require.NoError(t, err)
 	s.idle()
-	s.proxy.HoldAfter(0)
+	s.proxy.Strike(wire.Fault{Trip: 1, Kind: wire.Hold})
 	_, _, err = shell.Do(t.Context(), goshell.Request{
 		Principal: uuid.NewString(), Key: uuid.NewString(), Action: "pay", Fingerprint: [32]byte{1},
 	}, func(context.Context) (goshell.Response, error) { return goshell.Response{Status: 200}, nil })
 	require.ErrorIs(t, err, goshell.ErrUnavailable)
-	s.proxy.Release() // lets the connection be closed
+	s.proxy.Heal() // lets the connection be closed
 }
 
 func (s *tripServer) effects(t *testing.T) (n int) {

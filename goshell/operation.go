@@ -30,7 +30,8 @@ type Operation struct {
 }
 
 // MuxOperations resolves operations by the pattern under which mux would serve the request, for [Shell.Middleware]
-// around a whole mux. Requests with other patterns pass through.
+// around a whole mux. Requests with other patterns pass through, so write each pattern as it was registered: one that the
+// mux does not have protects nothing.
 func MuxOperations(mux *http.ServeMux, byPattern map[string]Operation) func(*http.Request) (Operation, bool) {
 	return func(r *http.Request) (Operation, bool) {
 		_, pattern := mux.Handler(r)

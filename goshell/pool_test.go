@@ -12,26 +12,30 @@ import (
 	"github.com/pgidem/pgidem/internal/pgtest"
 )
 
-// Case 44: many more requests than connections, all of them to be answered.
+// Case 44: as many requests as connections, and many more, all of them to be answered.
 func TestPool_FortyRequestsOnFourConnections(t *testing.T) {
 	t.Parallel()
-	all := newGate(t)
+	var all *gate
 	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
 		all.pass()
 		order(w, r)
 	}, withMaxConns(4), func(p *plan) { p.config.AcquireTimeout = patience })
-	var sent []*pending
-	for range 40 {
-		sent = append(sent, s.start(s.keyed(newKey(), `{}`)))
+	for _, requests := range []int{4, 40} {
+		all = newGate(t)
+		s.exec("delete from effect")
+		var sent []*pending
+		for range requests {
+			sent = append(sent, s.start(s.keyed(newKey(), `{}`)))
+		}
+		all.reached(4) // every connection is taken
+		require.EqualValues(t, 4, s.pool.Stat().AcquiredConns())
+		all.open()
+		for _, p := range sent {
+			requireFirst(t, 201, p.wait())
+		}
+		require.Equal(t, requests, s.effects())
+		require.Zero(t, s.pool.Stat().AcquiredConns())
 	}
-	all.reached(4) // every connection is taken
-	require.EqualValues(t, 4, s.pool.Stat().AcquiredConns())
-	all.open()
-	for _, p := range sent {
-		requireFirst(t, 201, p.wait())
-	}
-	require.Equal(t, 40, s.effects())
-	require.Zero(t, s.pool.Stat().AcquiredConns())
 }
 
 // Case 44: one connection is enough for every way in which a request can end.
@@ -193,7 +197,7 @@ func TestPool_WaitersOfManyKeysLeaveConnections(t *testing.T) {
 	}
 }
 
-// The bound is a total: a waiter whose first owner fails does not start to wait anew for the next.
+// D3: the bound is a total: a waiter whose first owner fails does not start to wait anew for the next.
 func TestPool_WaitIsBoundedOverManyOwners(t *testing.T) {
 	t.Parallel()
 	const bound = 500 * time.Millisecond

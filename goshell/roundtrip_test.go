@@ -142,8 +142,8 @@ func TestRoundTrips_KnownKeyAnswersAfterOne(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s.idle()
-			s.proxy.HoldAfter(1)
-			defer s.proxy.Release()
+			s.proxy.Strike(wire.Fault{Trip: 2, Kind: wire.Hold})
+			defer s.proxy.Heal()
 			answered := make(chan struct{})
 			go func() {
 				defer close(answered)

@@ -2,10 +2,10 @@ package goshell
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -207,7 +207,7 @@ func (c *call) finish(ctx context.Context, u *unit, claim *Claim, claimed Entry,
 		return c.ask(ctx, claimed, resp, err), nil
 	}
 	u.rollback(ctx)
-	if wantsNewTransaction(err) {
+	if wantsAnotherAttempt(err) {
 		return result{}, err
 	}
 	return result{err: storeError(err)}, nil
@@ -242,7 +242,7 @@ func (c *call) ask(ctx context.Context, claimed Entry, resp Response, lost error
 // saveFinal stores a final 4xx. Unless that is confirmed it may not be answered: a repeat would run again.
 func (c *call) saveFinal(ctx context.Context, u *unit, resp Response) result {
 	if u.txStatus() == 0 {
-		u.release()
+		u.destroy()
 		var err error
 		if u, err = c.shell.acquire(ctx); err != nil {
 			return result{err: err}
@@ -276,8 +276,9 @@ func (s *Shell) final(resp Response) bool {
 	if resp.Status != http.StatusConflict {
 		return true
 	}
-	code := string(member(resp.Body, "code"))
-	return code != `"request_in_progress"` && code != strconv.Quote(s.cfg.Contract.Codes.InProgress)
+	var code string
+	_ = json.Unmarshal(member(resp.Body, "code"), &code)
+	return code != "request_in_progress" && code != s.cfg.Contract.Codes.InProgress
 }
 
 // unavailable marks an error of the store: a repeat with the same key is safe.

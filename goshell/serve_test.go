@@ -91,7 +91,7 @@ func TestCanonical_EquivalentJSONReplays(t *testing.T) {
 	}
 	require.EqualValues(t, 1, s.runs.Load())
 
-	// Cases 59, 61, 63: what the canonical form would confuse is another request.
+	// Cases 59, 61, 63, D5: what the canonical form would confuse is another request.
 	for _, pair := range [][2]string{
 		{`{"amount":9007199254740993}`, `{"amount":9007199254740992}`},
 		{`["\ude00\ud83d"]`, "[\"\ufffd\"]"},
@@ -106,15 +106,16 @@ func TestCanonical_EquivalentJSONReplays(t *testing.T) {
 	}
 }
 
-// Case 11. A repeat waits in the database when the first request runs in another process.
+// Cases 10 and 11, D1. A repeat waits in the database when the first request runs in another process.
 func TestInProgress_409AfterLockTimeout(t *testing.T) {
 	t.Parallel()
-	const bound = 300 * time.Millisecond
+	const bound, settings = 300 * time.Millisecond, time.Minute
 	var hold *gate
 	owner := newSite(t, func(w http.ResponseWriter, r *http.Request) {
 		hold.pass()
 		order(w, r)
 	}, withLockTimeout(bound))
+	owner.exec("update pgidem.settings set lock_timeout = $1", settings)
 	for name, other := range map[string]*site{
 		"same process":    owner,
 		"another process": newSite(t, order, withLockTimeout(bound), beside(owner)),
@@ -128,10 +129,11 @@ func TestInProgress_409AfterLockTimeout(t *testing.T) {
 			asked := time.Now()
 			repeat := other.post(key, `{}`)
 			require.GreaterOrEqual(t, time.Since(asked), bound)
+			require.Less(t, time.Since(asked), settings, "that of Config")
 			require.True(t, requireProblem(t, 409, "request_in_progress", repeat).Retryable)
 			require.Equal(t, "1", repeat.header.Get("Retry-After"))
 			require.False(t, repeat.replayed())
-			// Case 10: while the first runs, nobody can know that another body is another request.
+			// While the first runs, nobody can know that another body is another request.
 			requireProblem(t, 409, "request_in_progress", other.post(key, `{"other":true}`))
 			require.False(t, first.answered(), "answered although its handler waits")
 			require.Empty(t, owner.row(key), "a 409 stores nothing")
@@ -144,7 +146,7 @@ func TestInProgress_409AfterLockTimeout(t *testing.T) {
 	}
 }
 
-// A repeat that waits long enough gets the answer of the first, from wherever the first runs.
+// Case 03: a repeat that waits long enough gets the answer of the first, from wherever the first runs.
 func TestInProgress_WaiterReplays(t *testing.T) {
 	t.Parallel()
 	hold := newGate(t)
@@ -410,7 +412,7 @@ func requireNotStored(t *testing.T, statuses ...int) {
 	require.Empty(t, s.log.String(), "the handler's own 5xx is no fault of the shell")
 }
 
-// Cases 23 and 37.
+// Cases 23 and 37, D2.
 func TestStoredFinal_404ReplayedWithoutEffect(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -531,7 +533,7 @@ func TestPerPrincipal_RunningKeyBlocksNobodyElse(t *testing.T) {
 	requireFirst(t, 201, slow.wait())
 }
 
-// Case 23: an expired row is absent, whether it was cleaned or not.
+// Case 23, L8: an expired row is absent, whether it was cleaned or not: another request may have the key then.
 func TestExpired_TreatedAsAbsent(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{"success": order, "final": answering(410, `{"code":"gone"}`)} {
@@ -551,7 +553,7 @@ func TestExpired_TreatedAsAbsent(t *testing.T) {
 	}
 }
 
-// The TTL of the operation wins over that of the shell, and that over the settings. Case 25: it counts from the claim.
+// The TTL of the operation wins over that of the shell, and that over the settings. Case 25, D4: it counts from the claim.
 func TestExpired_TTLComesFromOperationConfigOrSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -718,7 +720,8 @@ func TestIgnored_AnonymousActor(t *testing.T) {
 	require.Zero(t, s.rows())
 }
 
-// A principal that cannot be one is a fault of the application, never a shared scope.
+// Case 56: a principal that cannot be one is a fault of the application, never a shared scope. H1, C6: an unknown one is
+// found when the transaction ends, after the results of idem_complete and idem_save_final.
 func TestPrincipal_Faults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -840,13 +843,14 @@ func TestEmpty_SuccessReplays(t *testing.T) {
 	requireReplay(t, reply{status: 200}, s.post(key, ""))
 }
 
-// Decision D13: the stored text is the first answer too.
+// Case 28, D13: the stored text is the first answer too, equal as JSON to what the handler wrote.
 func TestReplay_FirstAnswerIsTheStoredText(t *testing.T) {
 	t.Parallel()
 	var play script
 	s := newSite(t, play.run)
 	for body, stored := range map[string]string{
-		`{"bb":1.10,"a":1e2,"n":12345678901234567890.10}`: `{"a": 100, "n": 12345678901234567890.10, "bb": 1.10}`,
+		`{"bb":1.10,"a":1e2,"n":12345678901234567890.10,"z":-0}`: `{"a": 100, "n": 12345678901234567890.10, "z": 0, "bb": 1.10}`,
+		`{"a":1,"a":2}`: `{"a": 2}`,
 		" [1,\n2] ":     `[1, 2]`,
 		`"text \u00e9"`: `"text é"`,
 		`null`:          `null`,
@@ -865,16 +869,24 @@ func TestReplay_FirstAnswerIsTheStoredText(t *testing.T) {
 func TestReplay_Headers(t *testing.T) {
 	t.Parallel()
 	var request atomic.Int32
+	id := newKey()
+	made := goshell.Operation{ETag: []int{201}, Location: func(id string) string { return "/orders/" + id }}
 	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
 		for name, values := range map[string][]string{
 			"Set-Cookie": {"sid=SECRET1"}, "WWW-Authenticate": {"Basic"}, "Link": {"</a>", "</b>"},
-			"Location": {"/orders/1"}, "X-Own": {"yes"},
+			"Location": {"/orders/" + id}, "ETag": {`"7"`}, "X-Own": {"yes"},
 		} {
-			w.Header()[name] = values
+			for _, value := range values {
+				w.Header().Add(name, value)
+			}
 		}
 		w.Header().Del("X-Unwanted")
-		order(w, r)
-	}, outside(func(next http.Handler) http.Handler {
+		_, err := effect(r)
+		require.NoError(t, err)
+		w.Header().Set("Content-Type", "application/vnd.orders+json")
+		w.WriteHeader(201)
+		_, _ = io.WriteString(w, `{"id":"`+id+`","version":7}`)
+	}, withOp(made), outside(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			n := strconv.Itoa(int(request.Add(1)))
 			w.Header().Set("X-Request-Id", n)
@@ -890,16 +902,24 @@ func TestReplay_Headers(t *testing.T) {
 	require.Equal(t, "sid=SECRET1", first.header.Get("Set-Cookie"))
 	require.Equal(t, "1", first.header.Get("X-Request-Id"))
 	require.NotContains(t, first.header, "X-Unwanted", "deleted by the handler")
+	require.NotContains(t, first.header, "Idempotent-Replay")
 
 	again := s.post(key, `{}`)
-	require.Equal(t, first.body, again.body)
+	requireReplay(t, first, again)
 	require.Equal(t, "true", again.header.Get("Idempotent-Replay"))
+	require.Equal(t, first.header.Get("Location"), again.header.Get("Location"))
+	require.Equal(t, first.header.Get("ETag"), again.header.Get("ETag"))
+	require.Equal(t, "application/json", again.header.Get("Content-Type"))
 	require.Equal(t, "2", again.header.Get("X-Request-Id"), "that of the current request")
 	require.Equal(t, "2", again.header.Get("RateLimit-Remaining"))
 	require.Equal(t, "c-2", again.header.Get("Correlation-Id"))
-	for _, name := range []string{"Set-Cookie", "Www-Authenticate", "Link", "Location", "X-Own"} {
+	for _, name := range []string{"Set-Cookie", "Www-Authenticate", "Link", "X-Own"} {
 		require.NotContains(t, again.header, name)
 	}
+	plain := newSite(t, order, beside(s)).post(key, `{}`) // the operation declares nothing there
+	requireReplay(t, first, plain)
+	require.NotContains(t, plain.header, "Location")
+	require.NotContains(t, plain.header, "Etag")
 	require.NotContains(t, s.row(key), "SECRET1")
 	require.NotContains(t, s.row(key), "eplay", "the marker itself is not stored")
 }
@@ -960,7 +980,7 @@ func TestReplay_ContentType(t *testing.T) {
 	}
 }
 
-// Case 28 and the like: a success that jsonb cannot hold is refused, not half stored.
+// Case 28, D13, and the like: a success that jsonb cannot hold is refused, not half stored.
 func TestResponse_ThatJSONBCannotHold(t *testing.T) {
 	t.Parallel()
 	var play script
@@ -997,7 +1017,7 @@ func TestResponse_ThatJSONBCannotHold(t *testing.T) {
 	require.NotContains(t, s.log.String(), "SECRET")
 }
 
-// Decision D7: what describes the very bytes of a response cannot be kept by a store of JSON.
+// D7: what describes the very bytes of a response cannot be kept by a store of JSON.
 func TestResponse_EncodingAndDigestsAreRefused(t *testing.T) {
 	t.Parallel()
 	var play script
@@ -1028,7 +1048,7 @@ func TestResponse_EncodingAndDigestsAreRefused(t *testing.T) {
 	require.Zero(t, s.effects())
 }
 
-// Case 35: the response limit.
+// Case 35, D8, M11: the response limit.
 func TestResponse_Limit(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20
@@ -1072,6 +1092,7 @@ func TestResponse_Limit(t *testing.T) {
 	}
 }
 
+// M11: the request limit.
 func TestRequest_Limit(t *testing.T) {
 	t.Parallel()
 	const limit = 1000
@@ -1289,7 +1310,7 @@ func TestExpired_SenselessTTLOfAnOperation(t *testing.T) {
 	}
 }
 
-// Decision D15: what is decided inside is stored, and a replay does not decide again.
+// D15: what is decided inside is stored, and a replay does not decide again.
 func TestOrder_AuthorisationInsideIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, inTurn(answering(403, `{"code":"forbidden"}`), order))
@@ -1459,7 +1480,7 @@ func TestMuxOperations_ResolvesByPattern(t *testing.T) {
 	}
 }
 
-// A replay must not depend on the table's own columns beyond what is stored: the action is never compared.
+// L3: the action is never compared.
 func TestAction_IsForOperatorsOnly(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, order)

@@ -40,17 +40,26 @@ func New(pool *pgxpool.Pool, c Config) (*Shell, error) {
 
 // Wrap returns a handler that runs next as the keyed operation op. The shell stands right in front of the handler:
 // authentication, rate limits and compression belong outside. GET, HEAD, OPTIONS and TRACE pass through, also where
-// op.Required is set.
+// op.Required is set. It panics when next is nil.
 func (s *Shell) Wrap(op Operation, next http.Handler) http.Handler {
+	if next == nil {
+		panic("goshell: Wrap got a nil handler: give the handler of the operation")
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.serve(w, r, op, next)
 	})
 }
 
 // Middleware returns a middleware for many operations. resolve tells the operation of a request, or false for a request
-// that is not keyed, which passes through untouched. See [MuxOperations].
+// that is not keyed, which passes through untouched. See [MuxOperations]. It panics when resolve or the handler is nil.
 func (s *Shell) Middleware(resolve func(*http.Request) (Operation, bool)) func(http.Handler) http.Handler {
+	if resolve == nil {
+		panic("goshell: Middleware got a nil resolve: give MuxOperations or a function of your own")
+	}
 	return func(next http.Handler) http.Handler {
+		if next == nil {
+			panic("goshell: Middleware got a nil handler: give the handler of the operations")
+		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if op, ok := resolve(r); ok {
 				s.serve(w, r, op, next)

@@ -18,10 +18,12 @@ from pgidem.idem_begin($1::uuid, $2::uuid, $3::text, $4::bytea, $5::interval, $6
 	sqlComplete  = `select pgidem.idem_complete($1::uuid, $2::uuid, $3::integer, $4::jsonb, $5::boolean)`
 	sqlSaveFinal = `select outcome, response_status, response_body, resource_id::text, one_time_secret, retry_after, created_at, expires_at
 from pgidem.idem_save_final($1::uuid, $2::uuid, $3::text, $4::bytea, $5::integer, $6::jsonb, $7::interval, $8::interval)`
-	sqlLockTimeout = `select lock_timeout from pgidem.show_settings()`
-	sqlCommit      = `commit transaction` // not the text of pgx.Tx.Commit, whose prepared statement release invalidates
-	sqlRollback    = `rollback`
-	sqlIdleTimeout = `set local idle_in_transaction_session_timeout = ` // followed by milliseconds
+	sqlLockTimeout      = `select lock_timeout from pgidem.show_settings()`
+	sqlCleanupBatchSize = `select cleanup_batch_size from pgidem.show_settings()`
+	sqlCleanupBatch     = `select pgidem.cleanup_batch($1::integer)`
+	sqlCommit           = `commit transaction` // not the text of pgx.Tx.Commit, whose prepared statement release invalidates
+	sqlRollback         = `rollback`
+	sqlIdleTimeout      = `set local idle_in_transaction_session_timeout = ` // followed by milliseconds
 )
 
 // Outcome is what a call returns.

@@ -140,6 +140,7 @@ func TestStore_InProgress(t *testing.T) {
 	require.NoError(t, tx.Rollback(t.Context()))
 }
 
+// Case 47.
 func TestStore_CompleteNeedsTheClaim(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
@@ -177,6 +178,7 @@ func TestStore_CompleteNeedsTheClaim(t *testing.T) {
 	require.Zero(t, s.rows())
 }
 
+// D2.
 func TestStore_SaveFinal(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
@@ -233,7 +235,7 @@ func TestStore_OneTimeSecret(t *testing.T) {
 	require.NotContains(t, s.row(m.Key), "SECRET")
 }
 
-// Errors that want a new transaction go up unchanged.
+// Case 06: errors that want a new transaction go up unchanged.
 func TestStore_SerializationFailureGoesUp(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)

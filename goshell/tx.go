@@ -32,7 +32,7 @@ func (s *txState) note(err error) {
 	if state == "" || state == stateInFailedTransaction {
 		return
 	}
-	if !wantsNewTransaction(err) && state != stateLockNotAvailable {
+	if !wantsAnotherAttempt(err) {
 		err = nil
 	}
 	s.mu.Lock()

@@ -66,16 +66,18 @@ var canceled = func() context.Context {
 	return ctx
 }()
 
-// abandon cuts a connection that somebody else still uses, which makes the server roll back.
+// abandon cuts a connection that somebody else still uses, which makes the server roll back. pgx cancels the statement
+// that runs there when it notices, or that would block the key as long.
 func (u *unit) abandon() {
 	_ = u.conn.Hijack().PgConn().Conn().Close()
 }
 
-// destroy closes the connection, which makes the server roll back.
+// destroy closes the connection, which makes the server roll back. It does not say goodbye: over a link that has fallen
+// silent pgx would wait 15 seconds for the answer, and the pool would be one connection short for as long.
 func (u *unit) destroy() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = u.conn.Conn().Close(ctx)
+	conn := u.conn.Conn()
+	_ = conn.PgConn().Conn().Close()
+	_ = conn.Close(context.Background())
 	u.conn.Release()
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -24,7 +23,7 @@ func explain(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
 	}
-	text := oneLine(err.Error())
+	text := oneLine(strings.TrimPrefix(err.Error(), "goshell: "))
 	if fix := fix(err); fix != "" {
 		text += ": " + oneLine(fix)
 	}
@@ -47,14 +46,19 @@ func fix(err error) string {
 	case "25006":
 		return "this server is read-only: connect to the primary"
 	case "42501":
-		return "migrate as the owner of schema pgidem (at first: a role that may create a schema in the database), operate as a role named to pgidem.grant_operator"
+		return "to operate, let the owner of schema pgidem run: select pgidem.grant_operator('ROLE'); to migrate, connect as that owner (at first: as a role that may create a schema in the database)"
+	case "3F000", "42883":
+		return "is pgidem in this database, and as new as this program? To install or upgrade it run: pgidem migrate up"
+	case "55P03":
+		return "another session holds a lock, see pg_locks: try again"
+	case "ID002":
+		return server.Hint + " Here p_force is --force; pgidem key show tells more."
 	default:
 		return server.Hint
 	}
 }
 
-// oneLine joins the lines of an error, each once (an attempt with and one without TLS often fail alike), and replaces what
-// could steer a terminal: servers and users put text into errors.
+// oneLine joins the lines of an error, each once (an attempt with and one without TLS often fail alike).
 func oneLine(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -62,11 +66,5 @@ func oneLine(text string) string {
 			lines = append(lines, line)
 		}
 	}
-	joined := strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, joined)
+	return visible(strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": "))
 }

@@ -39,12 +39,12 @@ func command(t *testing.T, args ...string) outcome {
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// clearEnvironment takes away what the machine says about databases.
+// clearEnvironment takes away what the machine says about databases, other than to the tests.
 func clearEnvironment(t *testing.T) {
 	t.Helper()
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, "PG") {
+		if name == urlVariable || strings.HasPrefix(name, "PG") && !strings.HasPrefix(name, "PGIDEM_") {
 			t.Setenv(name, "")
 			require.NoError(t, os.Unsetenv(name))
 		}

@@ -4,6 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -15,9 +19,46 @@ func addJSONFlag(cmd *cobra.Command) *bool {
 
 // printJSON writes one JSON document to standard output.
 func printJSON(cmd *cobra.Command, v any) error {
-	out := json.NewEncoder(cmd.OutOrStdout())
-	out.SetIndent("", "  ")
-	return out.Encode(v)
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		if err := printf(cmd, "%s", visible(strings.TrimSuffix(line, "\n"))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printJSONLine writes one JSON document, on one line, to standard output: for commands that print one after the other.
+func printJSONLine(cmd *cobra.Command, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return printf(cmd, "%s", visible(string(text)))
+}
+
+// visible escapes what could steer a terminal, the way that JSON does: servers, clients and users put text into results and
+// errors. JSON stays the same document.
+func visible(text string) string {
+	var b strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, text[0])
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
+		}
+		text = text[size:]
+	}
+	return b.String()
 }
 
 // printf writes a line of the result to standard output.

@@ -37,7 +37,11 @@ Exit codes: 0 done, 1 the command failed, 2 it was called wrongly.`,
   pgidem migrate up                 install or upgrade
   pgidem migrate status --json      what is applied, for a script
   pgidem sql > pgidem.sql           the same as SQL, for a migration tool of yours
-  pgidem key new                    a key for curl -H "Idempotency-Key: ..."`,
+  pgidem cleanup                    delete expired keys, once
+  pgidem cleanup --every 1m         the same as a service
+  pgidem key new                    a key for curl -H "Idempotency-Key: ..."
+  pgidem key show PRINCIPAL KEY     what is recorded for a key, and who runs it
+  pgidem key forget PRINCIPAL KEY   let its next request run again`,
 		Version:       sql.Version(),
 		SilenceErrors: true, // execute prints them, on one line
 		SilenceUsage:  true,
@@ -45,6 +49,7 @@ Exit codes: 0 done, 1 the command failed, 2 it was called wrongly.`,
 	root.AddCommand(
 		newMigrateCommand(),
 		newSQLCommand(),
+		newCleanupCommand(),
 		newKeyCommand(),
 		newDemoCommand(),
 	)

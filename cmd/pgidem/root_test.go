@@ -34,6 +34,18 @@ func TestExecute_WrongCallsExit2OnOneLineThatNamesTheHelp(t *testing.T) {
 		{[]string{"key", "nope"}, `unknown command "nope" for "pgidem key"`},
 		{[]string{"key", "new", "-n", "0"}, "--count 0: want at least 1"},
 		{[]string{"key", "new", "-n", "99999999999999999999"}, "value out of range"},
+		{[]string{"key", "show"}, "want PRINCIPAL and KEY, got 0 arguments (see pgidem key show --help)"},
+		{[]string{"key", "show", "one"}, "want PRINCIPAL and KEY, got 1 arguments"},
+		{[]string{"key", "forget", "one", "two", "three"}, "want PRINCIPAL and KEY, got 3 arguments (see pgidem key forget --help)"},
+		{[]string{"key", "show", "one", "-\x1b[31m"}, `unknown shorthand flag: '\x1b' in -\u001b[31m`},
+		{[]string{"key", "\x1b[31m"}, `unknown command "\x1b[31m" for "pgidem key"`},
+		{[]string{"cleanup", "now"}, `unknown command "now" for "pgidem cleanup"`},
+		{[]string{"cleanup", "--every", "soon"}, `invalid argument "soon" for "--every"`},
+		{[]string{"cleanup", "--every", "0"}, "--every 0s: want at least 1s (see pgidem cleanup --help)"},
+		{[]string{"cleanup", "--every", "999ms"}, "--every 999ms: want at least 1s"},
+		{[]string{"cleanup", "--every", "-1m"}, "--every -1m0s: want at least 1s"},
+		{[]string{"cleanup", "--batch-size", "-1"}, "--batch-size -1: want at least 1, or 0 for the setting"},
+		{[]string{"cleanup", "--batch-size", "2147483648"}, "value out of range"},
 	} {
 		t.Run(fmt.Sprint(c.args), func(t *testing.T) {
 			got := command(t, c.args...)
@@ -79,7 +91,7 @@ func TestRoot_EveryCommandExplainsItself(t *testing.T) {
 }
 
 func TestExplain_EndsWithTheFixAndIsOnePrintableLine(t *testing.T) {
-	for _, code := range []string{"28P01", "28000", "3D000", "25006", "42501"} {
+	for _, code := range []string{"28P01", "28000", "3D000", "25006", "42501", "3F000", "42883", "55P03"} {
 		err := fmt.Errorf("at work: %w", &pgconn.PgError{Severity: "ERROR", Code: code, Message: "refused", Detail: "row (secret)"})
 		got := explain(err)
 		require.Contains(t, got, "at work: ERROR: refused (SQLSTATE "+code+"): ")
@@ -87,7 +99,8 @@ func TestExplain_EndsWithTheFixAndIsOnePrintableLine(t *testing.T) {
 	}
 	require.Equal(t, "ERROR: m (SQLSTATE ID001): Do this.", explain(&pgconn.PgError{Severity: "ERROR", Code: "ID001", Message: "m", Hint: "Do this."}))
 	require.Equal(t, "a: b; c", oneLine("a:\n\tb\n\tb\n\n\tc\n"))
-	require.Equal(t, "red\uFFFD[31m", oneLine("red\x1b[31m"))
+	require.Equal(t, `red\u001b[31m\u009b\ud834\udd73\xff ä`, oneLine("red\x1b[31m\u009b\U0001D173\xff ä"))
+	require.Equal(t, "no", explain(errors.New("goshell: no")))
 }
 
 func TestExecute_AnOutputThatCannotBeWrittenIsAFailure(t *testing.T) {

@@ -62,7 +62,7 @@ func stockGoose(t *testing.T, db *pgtest.DB, migrations fs.FS, options ...goose.
 	require.NoError(t, err)
 }
 
-// Case 77.
+// Case 77, and case 75: a server without pg_cron is all it takes.
 func TestInstall_EveryWayGivesTheSameCatalog(t *testing.T) {
 	reference := pgtest.Empty(t)
 	conn := reference.Conn(t)
@@ -167,6 +167,21 @@ func migrationFiles(t *testing.T) string {
 		all.Write(text)
 	}
 	return all.String()
+}
+
+// Case 75: no way of installing makes an extension.
+func TestInstall_NoSourceNamesAnExtension(t *testing.T) {
+	read := 0
+	require.NoError(t, fs.WalkDir(os.DirFS(sqlFolder), ".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path.Ext(file) != ".sql" || strings.HasPrefix(file, "tests/") {
+			return err
+		}
+		text, err := os.ReadFile(sqlFolder + file)
+		require.NotRegexp(t, `(?i)create\s+extension`, string(text), file)
+		read++
+		return err
+	}))
+	require.Greater(t, read, len(functionSources(t)), "functions, migrations and install.sql")
 }
 
 func extensions(t *testing.T, conn *pgx.Conn) []string {

@@ -184,8 +184,9 @@ func (s *shell) serve(text string) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	s.t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) // unless it has ended
-		<-ended // go run answers 1 to an interrupt, whatever its program does
+		// Unless it has ended. go run answers 1 to an interrupt, whatever its program does.
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
+		<-ended
 	})
 	pgtest.WaitFor(s.t, func() bool {
 		select {

@@ -3,11 +3,13 @@ package interleave
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -189,7 +191,7 @@ func TestAttach_GivesUpInTheEnd(t *testing.T) {
 	require.Equal(t, attached, h.foreignKeys())
 }
 
-// A run that ends in the middle, at each of its steps: the table serves on, and another run finishes the work.
+// M2: a run that ends in the middle, at each of its steps: the table serves on, and another run finishes the work.
 func TestAttach_ARerunFinishesWhatWasHalfDone(t *testing.T) {
 	h := newUsers(t)
 	a, long, operator := h.session("A"), h.session("long"), h.session("operator")
@@ -250,6 +252,56 @@ func TestAttach_RunsAtOnceDoNotDisturbEachOther(t *testing.T) {
 			require.Contains(t, h.foreignKeys(), foreignKey+" to "+table+", validated")
 		}
 	}
+	require.Equal(t, builtIn, h.foreignKeys())
+}
+
+// A run that attaches another table between the steps of this one: neither pretends to have won.
+func TestAttach_AnotherRunThatCameBetweenIs55000(t *testing.T) {
+	h := newUsers(t)
+	a, b := h.session("A"), h.session("B")
+	h.exec("create table customers (id uuid primary key)")
+	h.exec("insert into customers values ($1)", h.principal)
+	step := func(name string) statement { return sql("select pgidem._attach_step('" + name + "', 'users', 'id')") }
+	done := func(name string) {
+		t.Helper()
+		require.Equal(t, true, a.do(step(name)).ok().row()["_attach_step"], name)
+	}
+
+	for _, steps := range [][]string{{"add"}, {"add", "validate"}} {
+		for _, name := range steps {
+			done(name)
+		}
+		b.do(attach("customers")).ok()
+		var pgErr *pgconn.PgError
+		require.ErrorAs(t, a.do(step("swap")).fails("55000").err, &pgErr)
+		require.Equal(t, "another run of attach_principals came between", pgErr.Message)
+		require.Contains(t, pgErr.Hint, "Agree on one table")
+		require.Equal(t, strings.ReplaceAll(attached, "users", "customers"), h.foreignKeys())
+		b.do(attach("pgidem.principals")).ok()
+	}
+	b.do(attach("users")).ok()
+	require.Equal(t, attached, h.foreignKeys())
+}
+
+// A table of users may have partitions.
+func TestAttach_APartitionedTable(t *testing.T) {
+	h := newHistory(t)
+	a := h.session("A")
+	h.exec(`
+		create table users (id uuid primary key) partition by hash (id);
+		create table users_0 partition of users for values with (modulus 2, remainder 0);
+		create table users_1 partition of users for values with (modulus 2, remainder 1)`)
+	h.exec("insert into users values ($1)", h.principal)
+	h.admin.do(attach("users")).ok()
+
+	k, unknown := h.key(), h.key().of("00000000-0000-7000-8000-00000000dead")
+	a.work(k)
+	a.claim(unknown)
+	a.do(sql("commit")).unknownPrincipal()
+	h.exec("delete from users where id = $1", h.principal)
+	require.Equal(t, "", h.stored(k))
+
+	h.admin.do(attach("pgidem.principals")).ok()
 	require.Equal(t, builtIn, h.foreignKeys())
 }
 

@@ -76,10 +76,65 @@ func TestErrors_EveryWaitCanBeInterrupted(t *testing.T) {
 	}
 }
 
+// Case 15: what the server raises below the functions reaches the caller as it is, with one exception: a lock that is not to
+// be had on the way to an expired row is somebody else's run. (54000 stands for keys too large for an index, which a uuid
+// cannot be.)
+func TestErrors_OfTheServerGoUpUnchanged(t *testing.T) {
+	h := newHistory(t)
+	b := h.session("B")
+	h.exec(`
+		create function fault() returns trigger language plpgsql as $$
+		begin
+		  if tg_op = current_setting('fault.at', true) then
+		    raise exception using errcode = current_setting('fault.code'), message = 'a fault';
+		  end if;
+		  return coalesce(new, old);
+		end
+		$$;
+		create trigger fault before insert or update or delete on pgidem.idempotency_keys for each row execute function fault()`)
+	codes := []string{
+		"0A000", "22012", "22P05", "23505", "23514", "25006", "25P02", "40001", "40P01", "42501", "53100", "53200", "54000",
+		"54001", "55006", "55P03", "57014", "57P01", "58030", "P0001", "P0002", "P0004", "XX000", "XX001", "ID001", "ID999",
+	}
+	expired := h.key()
+	h.admin.do(expired.insert(`{"by": "an earlier life"}`, "-1 hour")).ok()
+
+	for _, code := range codes {
+		for name, call := range map[string]struct {
+			at string
+			statement
+		}{
+			"begin, fresh":          {"INSERT", h.key().begin()},
+			"begin, expired":        {"INSERT", expired.begin()},
+			"save-final, fresh":     {"INSERT", h.key().saveFinal(notFound)},
+			"save-final, completes": {"UPDATE", h.key().saveFinal(notFound)},
+			"begin, removes":        {"DELETE", expired.begin()},
+			"save-final, removes":   {"DELETE", expired.saveFinal(notFound)},
+		} {
+			b.exec("begin; set local fault.at = '" + call.at + "'; set local fault.code = '" + code + "'")
+			if got := b.do(call.statement); code == "55P03" && call.at == "DELETE" {
+				got.is("in_progress")
+			} else {
+				require.Equal(t, code, got.code(), name)
+				b.do(sql("select 1")).fails("25P02")
+			}
+			b.rollback()
+		}
+		k := h.key()
+		b.claim(k)
+		b.exec("set local fault.at = 'UPDATE'; set local fault.code = '" + code + "'")
+		b.do(k.complete(`{}`)).fails(code)
+		require.Equal(t, "ROLLBACK", b.do(sql("commit")).ok().tag)
+		require.Equal(t, "", h.stored(k))
+	}
+	require.Equal(t, `completed 201 {"by": "an earlier life"}`, h.stored(expired))
+	require.Equal(t, "0", h.advisoryLocks())
+}
+
 // "Shared lock leaking": the caller catches the error by name and goes on in the same transaction.
 func TestErrors_ACallerThatCatchesTheCancelKeepsNoLock(t *testing.T) {
 	h := newHistory(t)
-	foreign, b := h.session("foreign"), h.session("B")
+	foreign, b, late := h.session("foreign"), h.session("B"), h.session("late")
 	h.exec(`
 		create function catch(p_principal_id uuid, p_key uuid) returns text language plpgsql as $$
 		begin
@@ -102,9 +157,15 @@ func TestErrors_ACallerThatCatchesTheCancelKeepsNoLock(t *testing.T) {
 		h.cancel(b)
 		require.Equal(t, "7s", b.result().ok().row()["catch"])
 		require.Equal(t, held, h.advisoryLocks(), "with the transaction of B open")
+		late.exec("begin; set local lock_timeout = '7s'; set local statement_timeout = '300ms'")
+		require.Equal(t, "7s", late.do(sql("select catch($1, $2)", k.principal, k.key)).ok().row()["catch"])
+		require.Equal(t, held, h.advisoryLocks(), "with the transaction of late open")
 		foreign.rollback()
 		b.do(k.begin()).is("claimed")
 		b.rollback()
+		late.exec("set local statement_timeout = 0")
+		late.do(k.begin()).is("claimed")
+		late.rollback()
 	}
 }
 

@@ -166,19 +166,98 @@ func TestExpiry_TheLifeBeginsAfterTheWait(t *testing.T) {
 	since(b.result(), end)
 }
 
-// M12, D4: a life that began early behind a foreign insert, or that is over before its transaction, is counted again by
-// complete.
+// Case 25, D4: a life that is over before its transaction is counted again by complete. A cleanup at any moment takes
+// nothing of it.
 func TestExpiry_ARowThatWouldBeBornExpiredAnswersTheRetry(t *testing.T) {
 	h := newHistory(t)
-	a, b := h.session("A"), h.session("B")
-	k := h.key().lasting("1500 milliseconds")
+	a, b, cleaner := h.session("A"), h.session("B"), h.session("cleaner")
+	setClock := h.clock()
+	k := h.key().lasting("2 seconds")
+	cleaned := func() string { return cleaner.value("select pgidem.cleanup_batch()") }
 
 	a.claim(k)
-	h.until("clock_timestamp() > $1::timestamptz + interval '1600 milliseconds'", h.value("select clock_timestamp()::text"))
+	setClock(3)
+	require.Equal(t, "0", cleaned())
+	b.await(k)
+	a.complete(k, `{"by": "A"}`)
+	require.Equal(t, "0", cleaned())
+	a.commit()
+	b.result().replays(201, `{"by": "A"}`)
+	b.rollback()
+	require.Equal(t, "0", cleaned())
+
+	setClock(4)
+	b.do(k.begin()).replays(201, `{"by": "A"}`)
+	require.Equal(t, "0", cleaned())
+	setClock(5) // two seconds after complete
+	require.Equal(t, "1", cleaned())
+	b.claim(k)
+}
+
+// M12, D4: with a table lock between the clock and the insert a life begins early on paper, and is over before the claim.
+func TestExpiry_ALifeThatBeganEarlyIsCountedAgain(t *testing.T) {
+	h := newHistory(t)
+	table, a, b := h.session("table"), h.session("A"), h.session("B")
+	setClock := h.clock()
+	k := h.key().lasting("2 seconds")
+
+	table.exec("begin; lock table pgidem.idempotency_keys in share row exclusive mode")
+	a.exec("begin")
+	a.start(k.begin())
+	a.waitBlocked(tableToWrite)
+	setClock(60)
+	table.rollback()
+	row := a.result().is("claimed").row()
+	require.Equal(t, 2*time.Second, row["expires_at"].(time.Time).Sub(row["created_at"].(time.Time)))
+	require.Equal(t, "false", h.value("select $1 > pgidem._now()", row["expires_at"]), "the claim is over already")
+	a.do(k.begin()).is("in_progress")
 	b.await(k)
 	a.complete(k, `{"by": "A"}`)
 	a.commit()
 	b.result().replays(201, `{"by": "A"}`)
+}
+
+// Case 20: the clock runs on within a transaction, so a transaction sees a row expire, at every isolation level.
+func TestExpiry_ARowExpiresUnderATransactionThatReadIt(t *testing.T) {
+	h := newHistory(t)
+	b := h.session("B")
+	setClock := h.clock()
+	for i, level := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Log(level)
+		setClock(100 * i)
+		k := h.key().lasting("2 seconds")
+		h.finished(k, `{"life": 1}`)
+
+		b.exec("begin isolation level " + level)
+		setClock(100*i + 1)
+		b.do(k.begin()).replays(201, `{"life": 1}`)
+		setClock(100*i + 2)
+		b.do(k.begin()).is("claimed")
+		b.complete(k, `{"life": 2}`)
+		b.commit()
+		require.Equal(t, `completed 201 {"life": 2}`, h.stored(k))
+	}
+}
+
+// The clock of the rules and that of a wait are two: a test clock that stands still, or is far off, moves no bound.
+func TestExpiry_ATestClockMovesNoBound(t *testing.T) {
+	h := newHistory(t)
+	a, b := h.session("A"), h.session("B")
+	setClock := h.clock()
+	for _, now := range []int{0, 1_000_000_000} {
+		setClock(now)
+		k := h.key()
+		a.claim(k)
+		b.exec("begin")
+		took := b.do(k.within("200 milliseconds").begin()).is("in_progress").within(200 * time.Millisecond).took
+		require.GreaterOrEqual(t, took, 200*time.Millisecond)
+		b.rollback()
+		b.await(k)
+		a.complete(k, `{}`)
+		a.commit()
+		b.result().replays(201, `{}`)
+		b.rollback()
+	}
 }
 
 // L2: the second begin of a transaction never replaces the first one's row, and callers that wait meanwhile see nothing
@@ -201,20 +280,23 @@ func TestExpiry_OneTransactionClaimsAKeyOnce(t *testing.T) {
 	require.Equal(t, "", h.effects(k))
 }
 
-// A claim that was never completed is absent when its life is over.
+// L8: a claim that was never completed is absent when its life is over. Taken over by another request, it makes the first
+// one a reuse.
 func TestExpiry_AnExpiredClaimIsReplacedOnce(t *testing.T) {
 	h := newHistory(t)
-	a, b, c := h.session("A"), h.session("B"), h.session("C")
+	a, b, c, d := h.session("A"), h.session("B"), h.session("C"), h.session("D")
 	k := h.key()
 	a.claim(k)
 	a.commit()
 	h.admin.do(k.expire()).ok()
 
-	b.claim(k)
-	c.await(k)
+	b.claim(k.other())
+	c.await(k.other())
+	d.await(k)
 	b.complete(k, `{"by": "B"}`)
 	b.commit()
 	c.result().replays(201, `{"by": "B"}`)
+	d.result().is("reused")
 }
 
 // Case 71, the other way round: a cleanup that waited for the replacement does not delete it.

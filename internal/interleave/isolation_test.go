@@ -25,6 +25,14 @@ func TestIsolation_ASnapshotThatIsTooOldIs40001(t *testing.T) {
 			before: func(*history, request) {},
 			change: func(h *history, k request) { h.finished(k, `{"life": 2}`) },
 		},
+		"a winner committed, was forgotten and run again": {
+			before: func(*history, request) {},
+			change: func(h *history, k request) {
+				h.finished(k, `{"life": 1}`)
+				h.exec("select pgidem.forget_key($1, $2)", k.principal, k.key)
+				h.finished(k, `{"life": 2}`)
+			},
+		},
 		"a final 4xx was stored": {
 			before: func(*history, request) {},
 			change: func(h *history, k request) { h.admin.do(k.saveFinal(`{"life": 2}`)).stores(`{"life": 2}`) },

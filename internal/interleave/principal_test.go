@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
@@ -95,6 +96,7 @@ func TestPrincipal_ALockOnItDoesNotBlockBegin(t *testing.T) {
 	a.do(refused.saveFinal(notFound)).stores(notFound)
 }
 
+// H1: the price of the deferred key. What complete returned was not true before the COMMIT (C6).
 func TestPrincipal_AnUnknownOneFailsAtCommit(t *testing.T) {
 	h := newHistory(t)
 	a, b := h.session("A"), h.session("B")
@@ -118,6 +120,71 @@ func TestPrincipal_AnUnknownOneFailsAtCommit(t *testing.T) {
 	a.complete(k, `{}`)
 	a.commit()
 	require.Equal(t, "A", h.effects(k))
+}
+
+// H2: a principal that is being deleted takes its expired rows along, and the wait for that is inside the bound.
+func TestPrincipal_ACascadeHoldsTheExpiredRow(t *testing.T) {
+	h := newHistory(t)
+	remover, b := h.session("remover"), h.session("B")
+	k := h.key()
+	h.admin.do(k.insert(`{}`, "-1 hour")).ok()
+
+	remover.exec("begin")
+	remover.exec("delete from pgidem.principals where id = $1", h.principal)
+	b.exec("begin")
+	b.do(k.within("200 milliseconds").begin()).is("in_progress").within(200 * time.Millisecond)
+	b.rollback()
+	b.do(k.within("200 milliseconds").saveFinal(notFound)).is("in_progress").within(200 * time.Millisecond)
+	b.exec("begin")
+	b.start(k.begin())
+	b.waitBlocked(otherTx)
+	remover.rollback()
+	b.result().is("claimed")
+	b.complete(k, `{}`)
+	b.commit()
+	require.Equal(t, "completed 201 {}", h.stored(k))
+}
+
+// An operation that closes the account: the cascade takes the claim along with the principal, so there is nothing to
+// complete, and nothing takes effect.
+func TestPrincipal_AnOperationThatDeletesItLosesItsClaim(t *testing.T) {
+	h := newHistory(t)
+	a, b := h.session("A"), h.session("B")
+	k := h.key()
+
+	a.claim(k)
+	a.effect(k)
+	a.exec("delete from pgidem.principals where id = $1", h.principal)
+	b.await(k)
+	a.do(k.complete(`{}`)).fails("ID001")
+	require.Equal(t, "ROLLBACK", a.do(sql("commit")).ok().tag)
+	b.result().is("claimed")
+	require.Equal(t, "", h.effects(k))
+	require.Equal(t, "1", h.value("select count(*) from pgidem.principals"))
+}
+
+// Registered by two at once it is known once, and the wait is bounded.
+func TestPrincipal_RegisteredAtTheSameTime(t *testing.T) {
+	h := newHistory(t)
+	a, b := h.session("A"), h.session("B")
+	for i, end := range []string{"commit", "rollback", "neither"} {
+		register := sql("select pgidem.register_principal($1)", fmt.Sprintf("00000000-0000-7000-8000-0000000000c%d", i))
+		a.exec("begin")
+		a.do(register).ok()
+		b.exec("set lock_timeout = '7s'")
+		b.start(register)
+		b.waitBlocked(otherTx)
+		if end == "neither" {
+			b.result().fails("55P03").within(clause)
+			a.rollback()
+			b.do(register).ok()
+		} else {
+			a.exec(end)
+			b.result().ok()
+		}
+		require.Equal(t, "7s", b.value("show lock_timeout"))
+		require.Equal(t, "1", h.value("select count(*) from pgidem.principals where id = $1", register.args[0]), end)
+	}
 }
 
 // L5. The claim holds no lock on the principal, so it does not delay the delete; the commit of the claim waits for it,
@@ -151,6 +218,13 @@ func TestPrincipal_ADeleteAgainstARunningClaim(t *testing.T) {
 
 	a.claim(k)
 	a.do(sql("commit")).unknownPrincipal()
+
+	// Under the same id it is a principal without a past: the retry runs.
+	h.exec("select pgidem.register_principal($1)", h.principal)
+	a.claim(old)
+	a.complete(old, `{"life": 2}`)
+	a.commit()
+	require.Equal(t, `completed 201 {"life": 2}`, h.stored(old))
 }
 
 // L5 with a claim that replaces an expired row: the cascade waits for it. When both want to commit the server ends one,

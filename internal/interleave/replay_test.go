@@ -15,7 +15,7 @@ func (h *history) row(r request) string {
 	return h.value("select concat_ws(' ', k.xmin, k.xmax, k.ctid, k::text) from pgidem.idempotency_keys k where k.key = $1", r.key)
 }
 
-// Case 08.
+// Case 08: neither a replay nor a reuse opens a finished row again.
 func TestReplay_TwoHundredAtOnceLeaveTheRowAlone(t *testing.T) {
 	h := newHistory(t)
 	sessions := h.sessions(20)
@@ -42,7 +42,7 @@ func TestReplay_TwoHundredAtOnceLeaveTheRowAlone(t *testing.T) {
 	require.Equal(t, before, h.row(k))
 }
 
-// Transaction ids and the write-ahead log belong to the whole server, so this one is quiet: nothing but the calls.
+// Case 70. Transaction ids and the write-ahead log belong to the whole server, so this one is quiet: nothing but the calls.
 func TestReplay_AThousandTakeNoTransactionIDAndWriteNoWAL(t *testing.T) {
 	t.Parallel()
 	_, db := pgtest.Server(t, pgserver.Options{Settings: map[string]string{

@@ -72,6 +72,39 @@ func TestSavepoint_CompleteRefusesTheClaimOfAnEarlierTransaction(t *testing.T) {
 		b.do(k.begin()).is("in_progress")
 		b.rollback()
 	}
+
+	// A block that commits by itself, as a procedure may.
+	k := h.key()
+	a.do(sql(fmt.Sprintf(`do $$
+		begin
+		  perform pgidem.idem_begin('%[1]s', '%[2]s', 'test', sha256('the request'));
+		  insert into effects values ('%[2]s', 'A');
+		  commit;
+		  insert into effects values ('%[2]s', 'A');
+		  perform pgidem.idem_complete('%[1]s', '%[2]s', 201, '{}');
+		end $$`, k.principal, k.key))).fails("ID001")
+	require.Equal(t, "A", h.effects(k))
+	require.Equal(t, "in_progress", h.stored(k))
+}
+
+// M8: outside a transaction block the claim commits alone. Nothing is run twice, but the key is stuck.
+func TestSavepoint_AnAutocommittedClaimBlocksTheKey(t *testing.T) {
+	h := newHistory(t)
+	a, b := h.session("A"), h.session("B")
+	k := h.key()
+
+	a.do(k.begin()).is("claimed")
+	a.effect(k)
+	a.do(k.complete(`{}`)).fails("ID001")
+	b.exec("begin")
+	for _, call := range []statement{k.begin(), k.other().begin(), k.saveFinal(notFound), k.other().saveFinal(notFound)} {
+		b.do(call).is("in_progress")
+	}
+	b.do(k.complete(`{}`)).fails("ID001")
+	b.rollback()
+	require.Equal(t, "in_progress", h.stored(k))
+	require.Equal(t, "A", h.effects(k))
+	require.Equal(t, "0", h.advisoryLocks())
 }
 
 // Like C1: the late owner of an undone claim cannot reach its successor's.
@@ -230,7 +263,7 @@ func TestSavepoint_AnUndoneCompleteBlocksTheKey(t *testing.T) {
 	require.Equal(t, "A", h.effects(k))
 }
 
-// D14: whoever commits the effect commits the claim, and the effect is never doubled.
+// M8, D14: whoever commits the effect commits the claim, and the effect is never doubled.
 func TestSavepoint_ACommitWithoutCompleteBlocksTheKey(t *testing.T) {
 	h := newHistory(t)
 	a, b := h.session("A"), h.session("B")
@@ -258,24 +291,58 @@ func TestSavepoint_ACommitWithoutCompleteBlocksTheKey(t *testing.T) {
 	b.claim(k)
 }
 
-// C5: the one way round D14, which SQL cannot stop. It takes a claim that is undone and a caller that goes on without
-// complete; therefore idem_begin stands first and outside, and idem_complete is never left out.
+// C5: the ways round D14, which SQL cannot stop: a claim that is undone and a caller that goes on without complete, and an
+// effect that does not come after the answer. Therefore idem_begin stands first and outside, idem_complete is never left
+// out, and what is not claimed is rolled back.
 func TestSavepoint_AClaimThatWasUndoneProtectsNothing(t *testing.T) {
 	h := newHistory(t)
 	a, b := h.session("A"), h.session("B")
-	k := h.key()
-
-	a.exec("begin; savepoint s")
-	a.do(k.begin()).is("claimed")
-	a.exec("rollback to s")
-	a.effect(k)
-	b.claim(k)
-	b.effect(k)
-	b.complete(k, `{}`)
-	b.commit()
-	a.exec("savepoint s")
-	a.do(k.complete(`{}`)).fails("ID001")
-	a.exec("rollback to s")
-	a.commit()
-	require.Equal(t, "A B", h.effects(k), "A caught the error of idem_complete")
+	inABlock := func(k request) {
+		a.exec(fmt.Sprintf(`do $$
+			begin
+			  perform pgidem.idem_begin('%s', '%s', 'test', sha256('the request'));
+			  perform 1 / 0;
+			exception
+			  when division_by_zero then null;
+			end $$`, k.principal, k.key))
+	}
+	for name, history := range map[string]struct{ undo, after func(k request) }{
+		"by ROLLBACK TO": {
+			undo: func(k request) {
+				a.exec("savepoint s")
+				a.do(k.begin()).is("claimed")
+				a.exec("rollback to s")
+				a.effect(k)
+			},
+			after: func(request) {},
+		},
+		"by an exception block": {
+			undo:  func(k request) { inABlock(k); a.effect(k) },
+			after: func(request) {},
+		},
+		"and the error of idem_complete caught": {
+			undo: func(k request) { inABlock(k); a.effect(k) },
+			after: func(k request) {
+				a.exec("savepoint s")
+				a.do(k.complete(`{}`)).fails("ID001")
+				a.exec("rollback to s")
+			},
+		},
+		"or an effect before begin": {
+			undo:  func(k request) { a.effect(k) },
+			after: func(k request) { a.do(k.begin()).replays(201, `{}`) },
+		},
+	} {
+		k := h.key()
+		a.exec("begin")
+		history.undo(k)
+		b.claim(k)
+		b.effect(k)
+		b.complete(k, `{}`)
+		b.commit()
+		history.after(k)
+		a.commit()
+		require.Equal(t, "A B", h.effects(k), name)
+		require.Equal(t, "completed 201 {}", h.stored(k), name)
+	}
 }

@@ -132,6 +132,30 @@ func (h *history) advisoryLocks() string {
 		where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)
 }
 
+// granted says who holds the gate of a key: how many locks of which mode, "" for none.
+func (h *history) granted(r request) string {
+	h.t.Helper()
+	return h.value(`
+		select coalesce(string_agg(held, ', ' order by held), '') from (
+		  select count(*) || ' ' || mode as held from pg_locks
+		  where locktype = 'advisory' and granted and classid::bigint << 32 | objid::bigint = pgidem._gate($1, $2)
+		    and database = (select oid from pg_database where datname = current_database())
+		  group by mode) modes`, r.principal, r.key)
+}
+
+// clock stops the clock of the rules at second 0 and returns what moves it: in a database of its own a test may.
+func (h *history) clock() (set func(second int)) {
+	h.t.Helper()
+	h.exec(`
+		create sequence test_clock minvalue 0; -- not transactional, so every snapshot reads the same time
+		create or replace function pgidem._now() returns timestamptz language sql volatile parallel unsafe
+		return timestamptz '2026-01-01 00:00+00' + (select last_value from public.test_clock) * interval '1 second'`)
+	return func(second int) {
+		h.t.Helper()
+		h.exec("select setval('test_clock', $1)", second)
+	}
+}
+
 // until waits for a condition in SQL to come true.
 func (h *history) until(condition string, args ...any) {
 	h.t.Helper()

@@ -73,21 +73,43 @@ func TestSettings_AreTheCallersAgainAfterEveryOutcome(t *testing.T) {
 	wait(k.begin(), exclusiveGate, func() { h.admin.do(k.insert(`{}`, "1 hour")).ok(); owner.rollback() }, "replay")
 }
 
-// Case 13: the operation waits for rows of its own under its own limit.
+// Case 13: the operation waits for rows of its own under its own limit, whatever it was answered.
 func TestSettings_TheBoundDoesNotReachTheOperation(t *testing.T) {
 	h := newHistory(t)
-	other, b := h.session("other"), h.session("B")
+	other, owner := h.session("other"), h.session("owner")
 	h.exec("create table accounts (balance int); insert into accounts values (1)")
+	running, finished := h.key(), h.key()
+	owner.claim(running)
+	h.finished(finished, `{}`)
 	other.exec("begin; update accounts set balance = 2")
 
-	b.claim(h.key().within(aMoment))
-	b.start(sql("update accounts set balance = 3"))
-	h.untilWaited(b, "2500 milliseconds")
+	var all []*session
+	for outcome, call := range map[string]statement{
+		"claimed":     h.key().within(aMoment).begin(),
+		"in_progress": running.within(aMoment).begin(),
+		"replay":      finished.within(aMoment).begin(),
+		"reused":      finished.other().within(aMoment).begin(),
+		"stored":      h.key().within(aMoment).saveFinal(notFound),
+	} {
+		s := h.session(outcome)
+		s.exec("begin; set local lock_timeout = '70s'; set local statement_timeout = '90s'")
+		s.do(call).is(outcome)
+		s.start(sql("select balance from accounts for share"))
+		all = append(all, s)
+	}
+	for _, s := range all {
+		h.untilWaited(s, "2500 milliseconds")
+	}
 	other.commit()
-	b.result().ok()
-	b.commit()
+	for _, s := range all {
+		s.result().ok()
+		require.Equal(t, "70s", s.value("show lock_timeout"), s.name)
+		require.Equal(t, "90s", s.value("show statement_timeout"), s.name)
+		s.rollback()
+	}
 }
 
+// Case 13: a SET without LOCAL that the caller made himself.
 func TestSettings_OfTheSessionSurviveTheCommit(t *testing.T) {
 	h := newHistory(t)
 	owner, b := h.session("owner"), h.session("B")

@@ -47,6 +47,7 @@ type stress struct {
 	h       *history
 	workers []*stressWorker
 	answers chan stressAnswer
+	ended   int // lives that were ended early
 }
 
 // A stressAnswer is one row of a replay that somebody got.
@@ -126,10 +127,12 @@ func TestStress_EveryReplayIsOneCommittedEffect(t *testing.T) {
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		t.Logf("%6d %s", counts[what], what)
 	}
+	t.Logf("%6d ended early", s.ended)
 	t.Logf("%d different replays; the call that passed its bound by most: %v", len(replays), worst)
 	for _, what := range []string{"claimed", "replay", "reused", "in_progress", "stored", "committed"} {
 		require.Positive(t, counts[what], what)
 	}
+	require.Positive(t, s.ended)
 	require.Less(t, worst, clause+slack)
 	s.checkLives()
 	s.checkReplays(replays)
@@ -179,7 +182,8 @@ func (s *stress) checkReplays(replays map[stressAnswer]int) {
 	}
 }
 
-// clean removes expired rows, as the cleanup does, many times a second.
+// clean removes expired rows many times a second, in turn by the cleanup and by a delete that waits for whoever holds a row.
+// Now and then it ends the life of a finished row early.
 func (s *stress) clean(end time.Time) {
 	conn, err := pgx.Connect(s.t.Context(), s.h.db.URL)
 	if err != nil {
@@ -187,11 +191,30 @@ func (s *stress) clean(end time.Time) {
 		return
 	}
 	defer conn.Close(context.Background())
-	for tick := time.NewTicker(10 * time.Millisecond); time.Now().Before(end); <-tick.C {
-		if _, err := conn.Exec(s.t.Context(), "delete from pgidem.idempotency_keys where expires_at <= clock_timestamp()"); err != nil {
+	statements := []string{
+		"select pgidem.cleanup_batch()",
+		"delete from pgidem.idempotency_keys where expires_at <= clock_timestamp()",
+		"select pgidem.cleanup_batch(1)",
+		"delete from pgidem.idempotency_keys where expires_at <= clock_timestamp()",
+		`with ended as (
+		  update pgidem.idempotency_keys k
+		  set expires_at = clock_timestamp()
+		  where k.key = (select key from pgidem.idempotency_keys where state = 'completed' order by random() limit 1)
+		    and k.state = 'completed' and k.expires_at > clock_timestamp()
+		  returning k.key, k.created_at, k.expires_at
+		)
+		update lives l set expires_at = e.expires_at from ended e where l.key = e.key and l.created_at = e.created_at`,
+	}
+	for tick, i := time.NewTicker(10*time.Millisecond), 0; time.Now().Before(end); i++ {
+		tag, err := conn.Exec(s.t.Context(), statements[i%len(statements)])
+		if err != nil {
 			s.t.Error("the cleaner: ", err)
 			return
 		}
+		if i%len(statements) == len(statements)-1 {
+			s.ended += int(tag.RowsAffected())
+		}
+		<-tick.C
 	}
 }
 

@@ -7,22 +7,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Case 03.
+// Case 03: the row of the winner is there for whoever waited, whether it was complete before the wait or not.
 func TestWait_TheLoserReplaysAfterTheCommit(t *testing.T) {
 	h := newHistory(t)
 	a, b := h.session("A"), h.session("B")
-	k := h.key()
+	for name, complete := range map[string]func(k request){
+		"while B waits": func(k request) { b.await(k); a.complete(k, `{"by": "A"}`); b.waitBlocked(sharedGate) },
+		"before B asks": func(k request) { a.complete(k, `{"by": "A"}`); b.await(k) },
+	} {
+		k := h.key()
+		a.claim(k)
+		a.effect(k)
+		complete(k)
+		a.commit()
 
-	a.claim(k)
-	b.await(k)
-	a.effect(k)
-	a.complete(k, `{"by": "A"}`)
-	b.waitBlocked(sharedGate)
-	a.commit()
-
-	b.result().replays(201, `{"by": "A"}`)
-	b.rollback()
-	require.Equal(t, "A", h.effects(k))
+		b.result().replays(201, `{"by": "A"}`)
+		b.rollback()
+		require.Equal(t, "A", h.effects(k), name)
+	}
 }
 
 // Case 10, D1: the fingerprint of a running request is invisible.
@@ -61,11 +63,11 @@ func TestWait_TheWaiterRunsAfterTheRollback(t *testing.T) {
 	require.Equal(t, "B", h.effects(k))
 }
 
-// Case 17.
+// Case 17: an owner that dies leaves nothing behind, so a waiter runs, and a later caller claims at once.
 func TestWait_TheWaiterRunsWhenTheOwnerDies(t *testing.T) {
 	h := newHistory(t)
-	a, b := h.session("A"), h.session("B")
-	k := h.key()
+	a, dead, b := h.session("A"), h.session("dead"), h.session("B")
+	k, later := h.key(), h.key()
 
 	a.claim(k)
 	a.effect(k)
@@ -77,6 +79,15 @@ func TestWait_TheWaiterRunsWhenTheOwnerDies(t *testing.T) {
 	b.complete(k, `{}`)
 	b.commit()
 	require.Equal(t, "B", h.effects(k))
+
+	dead.claim(later)
+	dead.effect(later)
+	dead.complete(later, `{}`)
+	h.terminate(dead)
+	h.until("not exists (select from pg_stat_activity where pid = $1)", dead.pid())
+	require.Equal(t, "", h.stored(later))
+	b.claim(later.within("1 millisecond"))
+	require.Equal(t, "", h.effects(later))
 }
 
 // H7: an owner behind a dead network never says that it is gone.
@@ -103,6 +114,7 @@ func TestWait_OneCommitWakesAllWaiters(t *testing.T) {
 	for _, w := range waiters {
 		w.await(k)
 	}
+	require.Equal(t, "1 ExclusiveLock", h.granted(k), "only the owner holds the gate")
 	a.complete(k, `{"by": "A"}`)
 	a.commit()
 
@@ -130,6 +142,7 @@ func TestWait_AfterARollbackOneWaiterAtATimeRuns(t *testing.T) {
 		for _, o := range others {
 			o.waitBlocked(exclusiveGate)
 		}
+		require.Equal(t, "1 ExclusiveLock", h.granted(k), "only the runner holds the gate")
 		runner.rollback()
 		waiters = others
 	}
@@ -144,7 +157,7 @@ func TestWait_AfterARollbackOneWaiterAtATimeRuns(t *testing.T) {
 	require.Equal(t, "0", h.advisoryLocks(), "with two transactions open")
 }
 
-// D3. The last owner ends only when the waiter has its answer: a wait that began anew with each owner would end one
+// Case 11, D3. The last owner ends only when the waiter has its answer: a wait that began anew with each owner would end one
 // whole bound later.
 func TestWait_TheBoundIsATotalOverAllOwners(t *testing.T) {
 	h := newHistory(t)
@@ -200,7 +213,8 @@ func TestWait_TheBoundEndsInProgressAndTheTransactionGoesOn(t *testing.T) {
 	a.claim(k)
 
 	b.exec("begin")
-	b.do(k.within("300 milliseconds").begin()).is("in_progress").within(300 * time.Millisecond)
+	took := b.do(k.within("300 milliseconds").begin()).is("in_progress").within(300 * time.Millisecond).took
+	require.GreaterOrEqual(t, took, 300*time.Millisecond, "the whole bound is waited for")
 	b.exec("insert into effects values ($1, 'B')", h.key().key)
 	b.commit()
 	require.Equal(t, "", h.stored(k))
@@ -347,15 +361,25 @@ func TestWait_AWaiterThatReplaysHoldsNoGate(t *testing.T) {
 	}
 }
 
-// M6: whoever takes the number of a gate can hold callers up, and nothing else.
+// M6: whoever takes the number of a gate can hold callers up, and nothing else. Any role can, for it reads the numbers of
+// running keys in pg_locks.
 func TestWait_AForeignLockOnTheGateOnlyCausesInProgress(t *testing.T) {
 	h := newHistory(t)
 	foreign, b := h.session("foreign"), h.session("B")
 	k, finished := h.key(), h.key()
 	h.finished(finished, `{}`)
+	foreign.exec("set role " + h.role())
 
 	for _, r := range []request{k, finished} {
-		foreign.exec("select pg_advisory_lock(" + h.gate(r) + ")")
+		b.exec("begin")
+		b.exec("select pg_advisory_xact_lock(" + h.gate(r) + ")") // as a running claim does
+		number := foreign.value(`
+			select classid::bigint << 32 | objid::bigint from pg_locks
+			where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
+			  and mode = 'ExclusiveLock' and pid <> pg_backend_pid()`)
+		require.Equal(t, h.gate(r), number)
+		b.rollback()
+		foreign.exec("select pg_advisory_lock(" + number + ")")
 	}
 	b.exec("begin")
 	b.do(k.within(aMoment).begin()).is("in_progress")
@@ -392,7 +416,7 @@ func TestWait_ANestedBeginIsInProgressAndDoesNotHang(t *testing.T) {
 	require.Equal(t, "A", h.effects(k))
 }
 
-// Keys and principals do not get in each other's way.
+// Case 56: keys and principals do not get in each other's way.
 func TestWait_OthersOfTheSamePrincipalOrKeyDoNotWait(t *testing.T) {
 	h := newHistory(t)
 	a, b, c := h.session("A"), h.session("B"), h.session("C")

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ownerVariable makes the test binary act as a program that starts a server and then waits for its end: a process that
-// a test can kill.
+// ownerVariable makes the test binary act as a program that starts a server and a PgBouncer and then waits for its end:
+// a process that a test can kill.
 const ownerVariable = "PGSERVER_TEST_OWNER"
 
 func TestMain(m *testing.M) {
@@ -31,21 +31,25 @@ func TestMain(m *testing.M) {
 
 func own() {
 	s, err := Start(context.Background(), Options{})
+	var b *PgBouncer
+	if err == nil {
+		b, err = StartPgBouncer(context.Background(), s.URL("postgres"), nil)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(s.dir, s.port)
+	fmt.Println(s.dir, s.port, b.dir, b.port)
 	_, _ = os.Stdin.Read(make([]byte, 1)) // until the test closes the pipe
 	os.Exit(0)                            // without Stop, like a test binary
 }
 
-// owner is such a process and what it said about its server.
+// owner is such a process and what it said about its server and its PgBouncer.
 type owner struct {
 	cmd   *exec.Cmd
 	stdin io.Closer // the owner exits when it is closed
-	dir   string
-	port  int
+	dirs  [2]string
+	ports [2]int
 }
 
 // startOwners starts n owners at the same time.
@@ -68,7 +72,8 @@ func startOwners(t *testing.T, n int) []owner {
 	for i := range owners {
 		line, err := outputs[i].ReadString('\n')
 		require.NoError(t, err, "the owner ended without a server")
-		_, err = fmt.Sscan(line, &owners[i].dir, &owners[i].port)
+		o := &owners[i]
+		_, err = fmt.Sscan(line, &o.dirs[0], &o.ports[0], &o.dirs[1], &o.ports[1])
 		require.NoError(t, err)
 	}
 	return owners
@@ -118,6 +123,17 @@ func listening(port int) bool {
 	}
 	_ = conn.Close()
 	return true
+}
+
+// tempFolder makes the test put its temporary folders into an empty one that every user may enter, unlike t.TempDir.
+func tempFolder(t *testing.T) string {
+	t.Helper()
+	temp, err := os.MkdirTemp("", "pgserver-test-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(temp, 0o755))
+	t.Cleanup(func() { _ = os.RemoveAll(temp) })
+	t.Setenv("TMPDIR", temp)
+	return temp
 }
 
 func TestStart_IsFastByDefault(t *testing.T) {
@@ -172,13 +188,9 @@ func TestStart_TakesAnotherPortWhenTheFirstIsTaken(t *testing.T) {
 }
 
 func TestStart_CancelledLeavesNothing(t *testing.T) {
-	temp, err := os.MkdirTemp("", "pgserver-test-") // t.TempDir lies in a folder that only this user may enter
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(temp, 0o755))
-	t.Cleanup(func() { _ = os.RemoveAll(temp) })
-	t.Setenv("TMPDIR", temp)
+	temp := tempFolder(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = start(ctx, Options{}, func() (int, error) {
+	_, err := start(ctx, Options{}, func() (int, error) {
 		cancel()
 		return freePort()
 	})
@@ -236,7 +248,7 @@ func TestStart_ProcessesWithAColdCacheDoNotDisturbEachOther(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", cache) // os.UserCacheDir of Linux
 	t.Setenv("HOME", cache)           // and of other systems
 	owners := startOwners(t, 2)
-	require.NotEqual(t, owners[0].dir, owners[1].dir)
+	require.NotEqual(t, owners[0].dirs, owners[1].dirs)
 
 	programs, err := findPrograms(t.Context())
 	require.NoError(t, err)
@@ -251,17 +263,23 @@ func TestStart_ProcessesWithAColdCacheDoNotDisturbEachOther(t *testing.T) {
 
 func TestGuard_KilledOwnerLeavesNothing(t *testing.T) {
 	o := startOwners(t, 1)[0]
-	require.True(t, listening(o.port))
-	require.NoError(t, o.cmd.Process.Kill())
-	waitFor(t, "the server's end", func() bool { return !listening(o.port) })
-	waitFor(t, "the folder's end", func() bool { return gone(o.dir) })
+	requireEnd(t, o, o.cmd.Process.Kill)
 }
 
 func TestGuard_OwnerThatExitsWithoutStopLeavesNothing(t *testing.T) {
 	o := startOwners(t, 1)[0]
-	require.True(t, listening(o.port))
-	require.NoError(t, o.stdin.Close())
-	require.NoError(t, o.cmd.Wait())
-	waitFor(t, "the server's end", func() bool { return !listening(o.port) })
-	waitFor(t, "the folder's end", func() bool { return gone(o.dir) })
+	requireEnd(t, o, func() error { return errors.Join(o.stdin.Close(), o.cmd.Wait()) })
+}
+
+// requireEnd ends an owner and waits for the end of what it started.
+func requireEnd(t *testing.T, o owner, end func() error) {
+	t.Helper()
+	for _, port := range o.ports {
+		require.True(t, listening(port))
+	}
+	require.NoError(t, end())
+	for i, name := range []string{"the server", "PgBouncer"} {
+		waitFor(t, "the end of "+name, func() bool { return !listening(o.ports[i]) })
+		waitFor(t, "the end of the folder of "+name, func() bool { return gone(o.dirs[i]) })
+	}
 }

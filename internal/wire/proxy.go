@@ -1,5 +1,6 @@
-// Package wire is a TCP proxy between a client and its database that counts round trips, can hold messages back and can
-// break a connection at a chosen message, for tests of what travels together and of what gets lost.
+// Package wire is a TCP proxy between a client and its PostgreSQL server that counts and records round trips and can do
+// to a chosen message what networks do: lose it with its connection, cut it short, hold it back, or fall silent. It is
+// for tests of what travels together and of what a loss leaves behind.
 package wire
 
 import (
@@ -14,15 +15,19 @@ type Proxy struct {
 	listener net.Listener
 	target   string
 
-	mu    sync.Mutex
-	trips int
-	limit int // trips that may pass; what comes after is held back. Negative: no limit
-	moved *sync.Cond
-
-	cutTrip int // the trip that breaks its connection, 0 for none
-	cutAsk  bool
-	tamper  func([]byte) []byte
+	mu       sync.Mutex
+	healed   *sync.Cond
+	heals    int // how often Heal was called
+	conns    map[*connection]struct{}
+	blackout bool
+	trips    int
+	records  []*Trip // nil: nothing is recorded
+	fault    *armed
+	tamper   func(Way, []byte) []byte
 }
+
+// Trip is what was said in one round trip.
+type Trip struct{ Ask, Answer []byte }
 
 // Start returns a proxy in front of the server of a PostgreSQL URL, and the URL that leads through it.
 func Start(t testing.TB, target string) (*Proxy, string) {
@@ -35,11 +40,11 @@ func Start(t testing.TB, target string) (*Proxy, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: listener, target: u.Host, limit: -1}
-	p.moved = sync.NewCond(&p.mu)
+	p := &Proxy{listener: listener, target: u.Host, conns: map[*connection]struct{}{}}
+	p.healed = sync.NewCond(&p.mu)
 	t.Cleanup(func() {
-		p.Release()
 		_ = listener.Close()
+		p.Heal()
 	})
 	go p.serve()
 	u.Host = listener.Addr().String()
@@ -47,58 +52,49 @@ func Start(t testing.TB, target string) (*Proxy, string) {
 }
 
 // Trips runs f and returns how many round trips it took: how often the client spoke after the server had spoken.
-func (p *Proxy) Trips(f func()) int {
+func (p *Proxy) Trips(f func()) int { return len(p.Record(f)) }
+
+// Record runs f and returns what was said in each of its round trips. Only one runs at a time.
+func (p *Proxy) Record(f func()) []*Trip {
 	p.mu.Lock()
-	before := p.trips
+	p.records = []*Trip{}
 	p.mu.Unlock()
 	f()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.trips - before
+	records := p.records
+	p.records = nil
+	return records
 }
 
-// HoldAfter lets n more round trips pass and holds back what the client says then, until Release.
-func (p *Proxy) HoldAfter(n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.limit = p.trips + n
-}
-
-// Release lets everything pass again.
-func (p *Proxy) Release() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.limit = -1
-	p.moved.Broadcast()
-}
-
-// CutAsk breaks the connection at the nth round trip from now, before the server hears it.
-func (p *Proxy) CutAsk(n int) { p.cut(n, true) }
-
-// CutAnswer breaks the connection at the nth round trip from now, when the server has answered and the client has heard
-// nothing of it.
-func (p *Proxy) CutAnswer(n int) { p.cut(n, false) }
-
-func (p *Proxy) cut(n int, ask bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cutTrip, p.cutAsk = p.trips+n, ask
-}
-
-// cuts tells, under the lock, whether the connection breaks now; only one does.
-func (p *Proxy) cuts(ask bool) bool {
-	if p.cutTrip == 0 || p.trips != p.cutTrip || p.cutAsk != ask {
-		return false
-	}
-	p.cutTrip = 0
-	return true
-}
-
-// Tamper lets f change each piece of what the server says.
-func (p *Proxy) Tamper(f func([]byte) []byte) {
+// Tamper lets f change each piece of what is said; f may work in place.
+func (p *Proxy) Tamper(f func(way Way, piece []byte) []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tamper = f
+}
+
+// Strike arms a fault in place of any that has not struck yet. The returned channel is closed when it strikes.
+func (p *Proxy) Strike(f Fault) (struck <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault = &armed{Fault: f, trip: p.trips + f.Trip, struck: make(chan struct{})}
+	return p.fault.struck
+}
+
+// Heal ends what a fault began and disarms one that has not struck: held messages pass, silent connections are closed on
+// both sides, as keepalives would do in time, and new connections come through.
+func (p *Proxy) Heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault, p.blackout = nil, false
+	p.heals++
+	for c := range p.conns {
+		if c.silent {
+			c.close()
+		}
+	}
+	p.healed.Broadcast()
 }
 
 func (p *Proxy) serve() {
@@ -107,67 +103,28 @@ func (p *Proxy) serve() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.target)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		go p.connection(client, server)
+		go p.connect(client)
 	}
 }
 
-func (p *Proxy) connection(client, server net.Conn) {
-	answered := true // the server spoke last, so the next word of the client begins a trip
-	go func() {
-		defer client.Close()
-		forward(client, server, func(piece []byte) []byte {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			answered = true
-			if p.cuts(false) {
-				return nil
-			}
-			if p.tamper != nil {
-				return p.tamper(piece)
-			}
-			return piece
-		})
-	}()
-	defer server.Close()
-	defer client.Close()
-	forward(server, client, func(piece []byte) []byte {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if answered {
-			answered = false
-			for p.limit >= 0 && p.trips >= p.limit {
-				p.moved.Wait()
-			}
-			p.trips++
-		}
-		if p.cuts(true) {
-			return nil
-		}
-		return piece
-	})
-}
-
-// forward copies what pass makes of each piece, until one side ends or pass returns nothing.
-func forward(to, from net.Conn, pass func([]byte) []byte) {
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(buf)
-		if n > 0 {
-			piece := pass(buf[:n])
-			if piece == nil {
-				return
-			}
-			if _, err := to.Write(piece); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
+func (p *Proxy) connect(client net.Conn) {
+	p.mu.Lock()
+	for p.blackout {
+		p.healed.Wait()
 	}
+	p.mu.Unlock()
+	server, err := net.Dial("tcp", p.target)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	c := &connection{proxy: p, client: client, server: server, answered: true}
+	p.mu.Lock()
+	p.conns[c] = struct{}{}
+	p.mu.Unlock()
+	go c.forward(Answer, client, server)
+	c.forward(Ask, server, client)
+	p.mu.Lock()
+	delete(p.conns, c)
+	p.mu.Unlock()
 }

@@ -61,7 +61,17 @@ create table if not exists pgidem.idempotency_keys (
   constraint idempotency_keys_principal_id_fkey foreign key (principal_id)
     references pgidem.principals (id) on delete cascade deferrable initially deferred
 );
-create index if not exists idempotency_keys_expires_at_idx on pgidem.idempotency_keys (expires_at);
+
+-- "create index if not exists" locks writers out even where the index is there, and psql runs this file at each upgrade.
+-- +goose StatementBegin
+do $$
+begin
+  if to_regclass('pgidem.idempotency_keys_expires_at_idx') is null then
+    create index idempotency_keys_expires_at_idx on pgidem.idempotency_keys (expires_at);
+  end if;
+end
+$$;
+-- +goose StatementEnd
 
 comment on table pgidem.idempotency_keys is
   'One row per key of a principal in the unit-of-work mode: inserted by idem_begin in the transaction of the effect, completed by idem_complete before its COMMIT.';
@@ -113,14 +123,18 @@ create table if not exists pgidem.settings (
 insert into pgidem.settings default values on conflict on constraint settings_pkey do nothing;
 
 comment on table pgidem.settings is
-  'Defaults, in one row. A parameter given to a function wins. Change with: update pgidem.settings set key_ttl = interval ''48 hours''.';
+$$Defaults, in one row. A parameter given to a function wins.
+
+Example:
+-- as the owner
+update pgidem.settings set key_ttl = interval '48 hours';$$;
 comment on column pgidem.settings.singleton is 'Always true: there is one row.';
-comment on column pgidem.settings.key_ttl is 'How long a stored response of the unit-of-work mode answers, counted from the claim.';
-comment on column pgidem.settings.lock_timeout is 'How long a repeat waits for the transaction that runs the same key.';
-comment on column pgidem.settings.lease is 'How long a claim of the lease mode holds without renewal.';
-comment on column pgidem.settings.retention is 'How long a stored response of the lease mode answers, counted from its finish.';
-comment on column pgidem.settings.cleanup_interval is 'How often the scheduled cleanup runs, in whole minutes.';
-comment on column pgidem.settings.cleanup_batch_size is 'How many rows the cleanup deletes in one transaction, 1 to 1000000.';
+comment on column pgidem.settings.key_ttl is 'How long a stored response of the unit-of-work mode answers, counted from the claim. Unit: given with the value.';
+comment on column pgidem.settings.lock_timeout is 'How long a repeat waits for the transaction that runs the same key. Unit: given with the value.';
+comment on column pgidem.settings.lease is 'How long a claim of the lease mode holds without renewal. Unit: given with the value.';
+comment on column pgidem.settings.retention is 'How long a stored response of the lease mode answers, counted from its finish. Unit: given with the value.';
+comment on column pgidem.settings.cleanup_interval is 'How often the scheduled cleanup runs. Unit: given with the value, whole minutes.';
+comment on column pgidem.settings.cleanup_batch_size is 'How many rows the cleanup deletes in one transaction. Unit: rows.';
 comment on constraint settings_pkey on pgidem.settings is 'Allows one row only, together with settings_singleton_check.';
 comment on constraint settings_singleton_check on pgidem.settings is 'The only row is the one with singleton = true.';
 comment on constraint settings_key_ttl_check on pgidem.settings is 'More than zero, at most 10 years, no months.';

@@ -52,6 +52,9 @@ comment on function pgidem._gate(uuid, uuid) is
 revoke all on function pgidem._gate(uuid, uuid) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
+/*
+Collation "C": the caller's text may come in a nondeterministic one, which knows no regular expressions.
+*/
 create or replace function pgidem._uuid(
   p_text text
 )
@@ -61,7 +64,7 @@ immutable
 parallel safe
 security invoker
 return case
-  when p_text operator(pg_catalog.~) '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' then p_text::pg_catalog.uuid
+  when p_text collate pg_catalog."C" operator(pg_catalog.~) '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' then p_text::pg_catalog.uuid
 end;
 
 comment on function pgidem._uuid(text) is 'A text of 36 characters as a UUID, null when it is none.';
@@ -517,32 +520,81 @@ end
 $$;
 
 comment on function pgidem.idem_begin(uuid, uuid, text, bytea, interval, interval) is
-$$Claims a key for the operation that follows in the same transaction, or says what is recorded for it.
+$$Claims a key for the operation that follows in this transaction, or says what is recorded for it.
 
-Call it as the first statement of an open transaction, outside any savepoint or exception block, and never catch its error. After claimed: run the operation, call idem_complete as the last statement, COMMIT, and check that the command tag is COMMIT. After anything else: ROLLBACK. Use one key per transaction. Outside a transaction block the claim commits alone and the key is stuck until its TTL ends.
+Call it as the first statement of an open transaction, outside any savepoint or exception block, and
+never catch its error. After claimed: run the operation, call idem_complete as the last statement,
+COMMIT, and check that the command tag is COMMIT. After anything else: ROLLBACK. Use one key per
+transaction. Outside a transaction block the claim commits alone and the key is stuck until its TTL
+ends or forget_key frees it.
+
+A stored response answers at once: a replay or reuse waits for nobody, locks nothing and writes
+nothing. All errors of the server that are not listed here go up unchanged.
 
 Parameters:
-p_principal_id: whose key it is. An unknown principal fails at COMMIT with 23503, naming idempotency_keys_principal_id_fkey.
-p_key: what the client sent in Idempotency-Key.
+p_principal_id: whose key it is. An unknown principal fails at COMMIT.
+p_key: what the client sent in Idempotency-Key, as a UUID (RFC 9562).
 p_action: name of the operation, for operators; never compared.
-p_request_sha256: fingerprint of the request, 32 bytes.
-p_ttl: how long the stored response answers, counted from now; null means settings.key_ttl.
-p_lock_timeout: how long to wait, in total, for another transaction that runs the key; null means settings.lock_timeout.
+p_request_sha256: fingerprint of the request: its SHA-256, 32 bytes. Take a JSON body in the form of
+  RFC 8785, so that a repeat may write the same JSON in another way.
+p_ttl: how long the stored response answers, counted from now: an interval of more than zero and at
+  most 10 years (3652.5 days), without months; null means settings.key_ttl.
+p_lock_timeout: how long to wait, in total, for other transactions that run the key: an interval
+  like p_ttl, of which a single wait lasts at least 1 millisecond and at most 24 days; null means
+  settings.lock_timeout.
 
 Outcomes:
 claimed: run the operation; the claim commits or vanishes with this transaction.
-replay: the stored response, in response_status and response_body.
-reused: the key was used for another request; answer 422.
-in_progress: another transaction runs the key and the wait is over, or a caller committed without idem_complete; answer 409 and Retry-After.
+replay: the same request was answered before: send response_status and response_body. With
+  one_time_secret the body held a secret that is gone: answer 409 instead.
+reused: the key was used for another request: answer 422 (RFC 9110, section 15.5.21), as
+  draft-ietf-httpapi-idempotency-key-header has it.
+in_progress: another transaction runs the key and the wait is over, or a caller committed without
+  idem_complete, or this transaction has claimed the key before: answer 409 (RFC 9110, section
+  15.5.10), as the draft has it, with Retry-After: retry_after, in seconds (RFC 9110, section
+  10.2.3).
 
-Errors: 22023 for an invalid argument, before anything is written. 55P03 when a wait that is not for the key itself, such as for a table lock, lasts 2 seconds. 40001 under REPEATABLE READ and SERIALIZABLE: run a new transaction. All other errors of the server go up unchanged.
+Errors:
+22023: an argument is invalid, or settings has no row; nothing was written.
+23503: at COMMIT, naming idempotency_keys_principal_id_fkey: the principal is unknown.
+25006: the key would have to be claimed, and the transaction is read-only.
+40001: under REPEATABLE READ or SERIALIZABLE: run a new transaction.
+55P03: a wait that is not for the key itself, such as for a table lock, lasted 2 seconds.
 
 Example:
+-- as the application
+select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');
+
+begin;
+select outcome
+from pgidem.idem_begin(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000001',
+  p_action => 'create_payment',
+  p_request_sha256 => sha256('POST /payments {"amount":1}')
+);
+--> claimed
+-- the operation runs here, in this transaction
+select pgidem.idem_complete(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000001',
+  p_status => 201,
+  p_body => '{"amount": 1}'
+);
+--> {"amount": 1}
+commit;
+
+-- the repeat
 begin;
 select outcome, response_status, response_body
-from pgidem.idem_begin('0192f0c1-2345-7abc-8def-0123456789ab', '0192f0c1-6789-7abc-8def-0123456789ab', 'pay', sha256('POST /payments {}'));
-select pgidem.idem_complete('0192f0c1-2345-7abc-8def-0123456789ab', '0192f0c1-6789-7abc-8def-0123456789ab', 201, '{"amount": 1}');
-commit;$$;
+from pgidem.idem_begin(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000001',
+  p_action => 'create_payment',
+  p_request_sha256 => sha256('POST /payments {"amount":1}')
+);
+--> replay | 201 | {"amount": 1}
+rollback;$$;
 
 revoke all on function pgidem.idem_begin(uuid, uuid, text, bytea, interval, interval) from public;
 -- +goose StatementEnd
@@ -590,17 +642,54 @@ end
 $$;
 
 comment on function pgidem.idem_complete(uuid, uuid, integer, jsonb, boolean) is
-$$Stores the response of the operation that idem_begin claimed in this transaction. The last statement before COMMIT; never catch its error.
+$$Stores the response of the operation that idem_begin claimed in this transaction.
+
+It is the last statement before COMMIT; never catch its error. A claim whose TTL ran out meanwhile
+gets it counted again from now, so that the response answers the repeats.
 
 Parameters:
-p_principal_id, p_key: as given to idem_begin.
-p_status: HTTP status, 200 to 299.
-p_body: the JSON body, null for none. Its top-level member id becomes resource_id when it is a UUID.
-p_one_time_secret: true when the body holds a secret that is shown once. Then {"one_time_secret": true} is stored instead of the body; pass at most {"id": ...} so that the secret never reaches the server.
+p_principal_id: as given to idem_begin.
+p_key: as given to idem_begin.
+p_status: HTTP status, 200 to 299 (RFC 9110, section 15.3).
+p_body: the JSON body (RFC 8259), null for none. Its top-level member id becomes resource_id when it
+  is a UUID in its form of 36 characters (RFC 9562).
+p_one_time_secret: true when the body holds a secret that is shown once. Then the mark
+  {"one_time_secret": true} is stored instead of the body; pass at most {"id": ...}, so that the
+  secret never reaches the server.
 
-Returns the stored body as text. Send it as the first answer, so that first answer and every replay are byte-identical; null means no body. With p_one_time_secret the client gets the operation's own bytes once.
+Returns:
+The stored body as text, null when there is none. Send it as the first answer, so that first answer
+and every replay are byte-identical. With p_one_time_secret the client gets the operation's own
+bytes once.
 
-Errors: ID001 when the key is not in progress in this transaction: idem_begin was undone by a savepoint, or not called here, or completed before. 22023 for another status, or a body that is the mark itself without p_one_time_secret.$$;
+Errors:
+22023: another status, or a body that is {"one_time_secret": true} without p_one_time_secret.
+55P03: a wait, such as for a table lock, lasted 2 seconds.
+ID001: the key is not in progress in this transaction: idem_begin was undone by a savepoint or an
+  exception block, or not called here, or the claim was completed before.
+
+Example:
+-- as the application
+select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');
+
+begin;
+select outcome
+from pgidem.idem_begin(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000002',
+  p_action => 'create_payment',
+  p_request_sha256 => sha256('POST /payments {"amount":2}')
+);
+--> claimed
+-- the operation runs here, in this transaction
+select pgidem.idem_complete(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000002',
+  p_status => 201,
+  p_body => '{"amount": 2, "id": "0192f0c1-abcd-7abc-8def-000000000002"}'
+);
+--> {"id": "0192f0c1-abcd-7abc-8def-000000000002", "amount": 2}
+commit;$$;
 
 revoke all on function pgidem.idem_complete(uuid, uuid, integer, jsonb, boolean) from public;
 -- +goose StatementEnd
@@ -656,21 +745,65 @@ end
 $$;
 
 comment on function pgidem.idem_save_final(uuid, uuid, text, bytea, integer, jsonb, interval, interval) is
-$$Stores a final 4xx after the transaction of the operation was rolled back, in a short transaction of its own.
+$$Stores a final 4xx after the operation was rolled back, in a short transaction of its own.
+
+It claims the key like idem_begin, with the same waits, and completes it at once. Another run can
+have come between: never send the unrecorded 4xx itself after an outcome other than stored.
 
 Parameters:
-p_principal_id, p_key, p_action, p_request_sha256, p_ttl, p_lock_timeout: as given to idem_begin.
-p_status: HTTP status, 400 to 499 without 401, 408, 425, 428 and 429, which a repeat may change.
-p_body: the JSON body, null for none. A 409 whose member code is request_in_progress is refused.
+p_principal_id: as given to idem_begin.
+p_key: as given to idem_begin.
+p_action: as given to idem_begin.
+p_request_sha256: as given to idem_begin, 32 bytes.
+p_status: HTTP status, 400 to 499 (RFC 9110, section 15.5) without 401, 408, 425 by RFC 8470, 428
+  and 429 by RFC 6585, which a repeat may change.
+p_body: the JSON body (RFC 8259), null for none. A 409 whose member code is request_in_progress is
+  refused.
+p_ttl: how long the stored response answers, counted from now, as in idem_begin.
+p_lock_timeout: how long to wait, in total, for other transactions that run the key, as in
+  idem_begin.
 
 Outcomes:
-stored: by this call, with the stored body as text: send that.
+stored: by this call: send response_status and response_body.
 replay: another run stored a response for the same request meanwhile: send that one, as a replay.
-reused: the key answers another request; answer 422.
-in_progress: another run holds the key; answer 409 and Retry-After.
-Never send the unrecorded 4xx itself after an outcome other than stored.
+reused: the key answers another request: answer 422 (RFC 9110, section 15.5.21).
+in_progress: another run holds the key: answer 409 (RFC 9110, section 15.5.10) with Retry-After:
+  retry_after, in seconds (RFC 9110, section 10.2.3).
 
-Errors: as idem_begin, and 22023 for another status or body.$$;
+Errors:
+22023: an argument is invalid, among them another status or body, or settings has no row; nothing
+  was written.
+23503: at COMMIT, naming idempotency_keys_principal_id_fkey: the principal is unknown.
+25006: the response would have to be stored, and the transaction is read-only.
+40001: under REPEATABLE READ or SERIALIZABLE: run a new transaction.
+55P03: a wait that is not for the key itself, such as for a table lock, lasted 2 seconds.
+
+Example:
+-- as the application
+select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');
+
+begin;
+select outcome
+from pgidem.idem_begin(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000003',
+  p_action => 'delete_payment',
+  p_request_sha256 => sha256('DELETE /payments/7')
+);
+--> claimed
+-- the operation finds no such payment: undo what it did, and the claim
+rollback;
+
+select outcome, response_status, response_body
+from pgidem.idem_save_final(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000003',
+  p_action => 'delete_payment',
+  p_request_sha256 => sha256('DELETE /payments/7'),
+  p_status => 404,
+  p_body => '{"code": "not_found"}'
+);
+--> stored | 404 | {"code": "not_found"}$$;
 
 revoke all on function pgidem.idem_save_final(uuid, uuid, text, bytea, integer, jsonb, interval, interval) from public;
 -- +goose StatementEnd
@@ -678,8 +811,10 @@ revoke all on function pgidem.idem_save_final(uuid, uuid, text, bytea, integer, 
 -- Cleanup
 -- +goose StatementBegin
 /*
-Rows that somebody holds are passed over, so the cleanup waits for no claim. Expiry is tested again in the delete: a row
-that was replaced since the subquery saw it is alive.
+Rows that somebody holds are passed over, so the cleanup waits for no claim, and a row that was given a new life since the
+subquery saw it fails the test of the lock. The delete names rows by ctid alone: a join or a second look at expires_at
+would offer a plan that was cheap when the table was small and then, cached, reads all expired rows at each call. So would
+a bitmap scan.
 */
 create or replace function pgidem.cleanup_batch(
   p_limit integer default null
@@ -692,6 +827,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '100ms'
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
   v_now constant timestamptz := pgidem._now();
@@ -710,29 +846,54 @@ begin
   end if;
 
   delete from pgidem.idempotency_keys k
-  using (
-    select e.principal_id, e.key
+  where k.ctid = any (array(
+    select e.ctid
     from pgidem.idempotency_keys e
     where e.expires_at <= v_now
     order by e.expires_at
     limit v_limit
     for update skip locked
-  ) expired
-  where k.principal_id = expired.principal_id
-    and k.key = expired.key
-    and k.expires_at <= v_now;
+  ));
   get diagnostics v_deleted = row_count;
   return v_deleted;
 end
 $$;
 
 comment on function pgidem.cleanup_batch(integer) is
-$$Deletes keys that have expired, oldest first, in the transaction of the caller. Expired keys count as absent, cleaned or not; this only gives their space back. Call it again while it returns p_limit.
+$$Deletes keys that have expired, oldest first, in the transaction of the caller.
 
-Parameters: p_limit: the largest number of rows to delete; null means settings.cleanup_batch_size.
-Returns how many rows were deleted. Rows that another transaction holds are left for the next call.
-Errors: 22023 when p_limit is less than 1. 55P03 after 100 ms behind a lock on the table.
-Example: select pgidem.cleanup_batch(1000);$$;
+Expired keys count as absent, cleaned or not; this only gives their space back. Call it again while
+it returns p_limit, or use the procedure cleanup, which does.
+
+Parameters:
+p_limit: the largest number of rows to delete, at least 1; null means settings.cleanup_batch_size.
+
+Returns:
+How many rows were deleted. Rows that another transaction holds are left for the next call.
+
+Errors:
+22023: p_limit is less than 1, or settings has no row.
+55P03: a lock on the table was held for 100 milliseconds: call it again.
+
+Example:
+-- as the application
+select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');
+-- a key that lives for a microsecond, so that there is something to delete
+select outcome
+from pgidem.idem_save_final(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000004',
+  p_action => 'delete_payment',
+  p_request_sha256 => sha256('DELETE /payments/7'),
+  p_status => 404,
+  p_body => '{"code": "not_found"}',
+  p_ttl => interval '1 microsecond'
+);
+--> stored
+
+-- as an operator
+select pgidem.cleanup_batch(p_limit => 1000);
+--> 1$$;
 
 revoke all on function pgidem.cleanup_batch(integer) from public;
 -- +goose StatementEnd
@@ -751,17 +912,20 @@ security invoker
 as $$
 declare
   v_size integer := p_batch_size;
+  v_pause constant double precision := extract(epoch from p_pause);
   v_deleted integer;
   v_batch integer := 0;
 begin
-  if p_max_batches operator(pg_catalog.<) 1
-     or p_pause operator(pg_catalog.<=) interval '0' or p_pause operator(pg_catalog.>) interval '1 hour' then
+  if p_batch_size operator(pg_catalog.<) 1 or p_max_batches operator(pg_catalog.<) 1
+     or v_pause operator(pg_catalog.<=) 0 or v_pause operator(pg_catalog.>) 3600 then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = 'invalid argument',
-      detail = pg_catalog.format('p_max_batches is %s, p_pause is %s.',
-        coalesce(p_max_batches::text, 'null'), coalesce(p_pause::text, 'null')),
-      hint = 'Give at least 1 batch and a pause of more than zero and at most 1 hour, or null for no limit and no pause.';
+      detail = pg_catalog.format('p_batch_size is %s, p_max_batches is %s, p_pause is %s.',
+        coalesce(p_batch_size::pg_catalog.text, 'null'),
+        coalesce(p_max_batches::pg_catalog.text, 'null'),
+        coalesce(p_pause::pg_catalog.text, 'null')),
+      hint = 'Give batches of at least 1 row, at least 1 batch and a pause of more than zero and at most 1 hour. Null: the size of the settings, no limit, no pause.';
   end if;
   if v_size is null then
     select s.cleanup_batch_size into v_size from pgidem.show_settings() s;
@@ -772,23 +936,65 @@ begin
     commit;
     v_batch := v_batch operator(pg_catalog.+) 1;
     exit when v_deleted operator(pg_catalog.<) v_size or v_batch operator(pg_catalog.=) p_max_batches;
-    if p_pause is not null then
-      perform pg_catalog.pg_sleep(extract(epoch from p_pause));
+    if v_pause is not null then
+      perform pg_catalog.pg_sleep(v_pause);
     end if;
   end loop;
 end
 $$;
 
 comment on procedure pgidem.cleanup(integer, integer, interval) is
-$$Deletes keys that have expired, in batches with a COMMIT after each, until a batch is smaller than the batch size. Expired keys count as absent, cleaned or not; this only gives their space back. A run that is cancelled keeps the batches it finished; runs that overlap do no harm. Call it outside a transaction block, also of a driver that begins one by itself; inside one use cleanup_batch.
+$$Deletes expired keys in batches, each with a COMMIT, until a batch is smaller than the batch size.
+
+Expired keys count as absent, cleaned or not; this only gives their space back. A run that is
+cancelled keeps the batches it finished; runs that overlap do no harm. Call it outside a transaction
+block, also of a driver that begins one by itself; inside one use cleanup_batch.
 
 Parameters:
-p_batch_size: how many rows one transaction deletes; null means settings.cleanup_batch_size.
-p_max_batches: after how many batches to stop; null means no limit.
-p_pause: how long to wait between batches, at most 1 hour; null means not at all.
+p_batch_size: how many rows one transaction deletes, at least 1; null means
+  settings.cleanup_batch_size.
+p_max_batches: after how many batches to stop, at least 1; null means no limit.
+p_pause: how long to wait between batches: an interval of more than zero and at most 1 hour; null
+  means not at all.
 
-Errors: 22023 for an invalid argument. 2D000 inside a transaction block. 55P03 after 100 ms behind a lock on the table: call it again.
-Example: call pgidem.cleanup();$$;
+Returns:
+Nothing.
+
+Errors:
+22023: an argument is invalid, or settings has no row.
+2D000: inside a transaction block.
+55P03: a lock on the table was held for 100 milliseconds: call it again.
+
+Example:
+-- as the application
+select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');
+-- a key that lives for a microsecond, so that there is something to delete
+select outcome
+from pgidem.idem_save_final(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000005',
+  p_action => 'delete_payment',
+  p_request_sha256 => sha256('DELETE /payments/7'),
+  p_status => 404,
+  p_body => '{"code": "not_found"}',
+  p_ttl => interval '1 microsecond'
+);
+--> stored
+
+-- as an operator
+select count(*)
+from pgidem.lookup_key(
+  p_user_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000005'
+);
+--> 1
+call pgidem.cleanup();
+select count(*)
+from pgidem.lookup_key(
+  p_user_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000005'
+);
+--> 0$$;
 
 revoke all on procedure pgidem.cleanup(integer, integer, interval) from public;
 -- +goose StatementEnd
@@ -803,7 +1009,19 @@ parallel safe
 security invoker
 return '0.1.0-dev';
 
-comment on function pgidem.version() is 'The version of the installed functions, such as 0.1.0.';
+comment on function pgidem.version() is
+$$The version of the installed functions.
+
+Returns:
+The version, such as 0.1.0.
+
+Errors:
+None of its own.
+
+Example:
+-- as the application
+select pgidem.version();
+--> 0.1.0-dev$$;
 
 revoke all on function pgidem.version() from public;
 -- +goose StatementEnd
@@ -820,7 +1038,18 @@ as $$
 $$;
 
 comment on function pgidem.show_settings() is
-  'The defaults in force, for callers that may not read the table. Returns the row of pgidem.settings, null when it is missing. Example: select lock_timeout from pgidem.show_settings();';
+$$The defaults in force, for callers that may not read the table.
+
+Returns:
+The row of settings, null when it is missing.
+
+Errors:
+None of its own.
+
+Example:
+-- as the application
+select key_ttl, lock_timeout from pgidem.show_settings();
+--> 24:00:00 | 00:00:02$$;
 
 revoke all on function pgidem.show_settings() from public;
 -- +goose StatementEnd
@@ -851,11 +1080,23 @@ end
 $$;
 
 comment on function pgidem.register_principal(uuid) is
-$$Makes a principal known to the built-in table. Calling it again changes nothing. Not needed after attach_principals.
+$$Makes a principal known to the built-in table principals.
 
-Parameters: p_id: the principal.
-Errors: 22023 when p_id is null. 55P03 after 2 seconds behind a lock.
-Example: select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');$$;
+Calling it again changes nothing. Not needed after attach_principals.
+
+Parameters:
+p_id: the principal.
+
+Returns:
+Nothing.
+
+Errors:
+22023: p_id is null.
+55P03: a lock was held for 2 seconds.
+
+Example:
+-- as the application
+select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');$$;
 
 revoke all on function pgidem.register_principal(uuid) from public;
 -- +goose StatementEnd
@@ -889,6 +1130,7 @@ begin
       hint = 'Pass the principal and the key as text, a UUID in its form of 36 characters.';
   end if;
 
+  -- The runner first: if it ends between the two looks, its row is there.
   v_runner := pgidem._runner(v_principal_id, v_key);
   select 'idempotency_keys', k.state, k.expires_at > v_now, k.action, k.response_status::integer, k.resource_id,
     coalesce(k.response_body = '{"one_time_secret": true}' and k.response_status < 300, false),
@@ -898,7 +1140,9 @@ begin
   from pgidem.idempotency_keys k
   where k.principal_id = v_principal_id
     and k.key = v_key;
-  if not found and v_runner is not null then
+  -- The claim of an open transaction cannot be seen, at most the expired row that it replaces.
+  if v_runner is not null and r.live is not true then
+    r := null;
     r.table_name := 'idempotency_keys';
     r.state := 'in_progress';
     r.live := true;
@@ -911,24 +1155,53 @@ end
 $$;
 
 comment on function pgidem.lookup_key(text, text, boolean) is
-$$Shows an operator what is recorded for one key. Waits for nobody and changes nothing.
+$$Shows an operator what is recorded for one key. It waits for nobody and changes nothing.
 
 Parameters:
-p_user_id: the principal; a UUID in its form of 36 characters.
+p_user_id: the principal; a UUID in its form of 36 characters (RFC 9562).
 p_key: the key, likewise.
 p_with_body: true to show the stored body too, which may hold personal data.
 
-Returns one row for the key, none when nothing is known of it. A row with live = false has expired and counts as absent. While an open transaction runs the key, running_pid names its session; the row of that transaction cannot be seen yet, so created_at and the like are null. A row in state in_progress without running_pid belongs to a caller that committed without idem_complete: forget_key frees such a key.
+Returns:
+One row for the key, none when nothing is known of it. A row with live = false has expired and
+counts as absent. While an open transaction runs the key, running_pid names its session; the row of
+that transaction cannot be seen yet, so created_at and the like are null. A row in state in_progress
+without running_pid belongs to a caller that committed without idem_complete: forget_key frees such
+a key.
 
-Errors: 22023 when an argument is null. 55P03 after 2 seconds behind a lock on the table.
-Example: select * from pgidem.lookup_key('0192f0c1-2345-7abc-8def-0123456789ab', '0192f0c1-6789-7abc-8def-0123456789ab');$$;
+Errors:
+22023: p_user_id or p_key is null.
+55P03: a lock on the table was held for 2 seconds.
+
+Example:
+-- as the application
+select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');
+select outcome
+from pgidem.idem_save_final(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000006',
+  p_action => 'delete_payment',
+  p_request_sha256 => sha256('DELETE /payments/7'),
+  p_status => 404,
+  p_body => '{"code": "not_found"}'
+);
+--> stored
+
+-- as an operator
+select state, live, action, response_status
+from pgidem.lookup_key(
+  p_user_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000006'
+);
+--> completed | t | delete_payment | 404$$;
 
 revoke all on function pgidem.lookup_key(text, text, boolean) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
 /*
-The gate keeps begin from claiming the key between the look and the delete. Whoever holds it runs the key in a
-transaction whose row cannot be seen, so nothing here could forget it.
+The gate keeps idem_begin from claiming the key meanwhile. Whoever holds it runs the key in a transaction whose row cannot
+be seen, so nothing here could forget it. One statement tests the row and deletes it: no writer that knows no gate comes
+between.
 */
 create or replace function pgidem.forget_key(
   p_user_id text,
@@ -949,6 +1222,8 @@ declare
   v_key constant uuid := pgidem._uuid(p_key);
   v_force constant boolean := coalesce(p_force, false);
   v_now timestamptz;
+  v_runner integer;
+  v_mine boolean;
 begin
   if p_user_id is null or p_key is null then
     raise exception using
@@ -962,46 +1237,85 @@ begin
   end if;
 
   if not pg_try_advisory_xact_lock(pgidem._gate(v_principal_id, v_key)) then
+    v_runner := pgidem._runner(v_principal_id, v_key);
     raise exception using
       errcode = 'ID002',
       message = 'the key is running',
-      detail = format('The transaction of session %s runs it.', coalesce(pgidem._runner(v_principal_id, v_key)::text, '(just ended)')),
-      hint = 'Wait for its end, or end it with pg_terminate_backend: its claim vanishes with it. p_force does not help here.';
+      detail = case
+        when v_runner > 0 then format('The transaction of session %s runs it.', v_runner)
+        when v_runner = 0 then 'A prepared transaction runs it.'
+        else 'Its gate was taken.'
+      end,
+      hint = 'Wait for the end of the transaction, or end it by pg_terminate_backend or ROLLBACK PREPARED: its claim vanishes with it. p_force does not help here.';
   end if;
 
   v_now := pgidem._now();
-  if exists (
-    select from pgidem.idempotency_keys k
-    where k.principal_id = v_principal_id
-      and k.key = v_key
-      and k.state = 'in_progress'
-      and (pgidem._mine(k.xmin) or k.expires_at > v_now and not v_force)
-  ) then
-    raise exception using
-      errcode = 'ID002',
-      message = 'the key is running',
-      detail = 'Its claim was committed without idem_complete, or belongs to this transaction.',
-      hint = 'If no caller works on it any more, pass p_force => true: the next request with the key then runs the operation.';
-  end if;
-
   delete from pgidem.idempotency_keys k
   where k.principal_id = v_principal_id
+    and k.key = v_key
+    and (k.state = 'completed' or k.expires_at <= v_now or v_force)
+    and not pgidem._mine(k.xmin);
+  if found then
+    return true;
+  end if;
+
+  select pgidem._mine(k.xmin)
+  into v_mine
+  from pgidem.idempotency_keys k
+  where k.principal_id = v_principal_id
     and k.key = v_key;
-  return found;
+  if not found then
+    return false;
+  end if;
+  raise exception using
+    errcode = 'ID002',
+    message = 'the key is running',
+    detail = case when v_mine then 'This transaction runs it.' else 'Its claim was committed without idem_complete.' end,
+    hint = 'If no caller works on a committed claim any more, pass p_force => true: the next request with the key then runs the operation. The claim of this transaction goes with its ROLLBACK.';
 end
 $$;
 
 comment on function pgidem.forget_key(text, text, boolean) is
-$$Deletes what is recorded for one key, so that the next request with it runs the operation again. For a stored answer that must not be replayed any longer, and for a key that is stuck because a caller committed without idem_complete.
+$$Deletes what is recorded for one key, so that the next request with it runs the operation again.
+
+For a stored answer that must not be replayed any longer, and for a key that is stuck because a
+caller committed without idem_complete.
 
 Parameters:
-p_user_id: the principal; a UUID in its form of 36 characters.
+p_user_id: the principal; a UUID in its form of 36 characters (RFC 9562).
 p_key: the key, likewise.
-p_force: true to forget a committed claim too. Find out first that no caller works on it: the effect can happen twice.
+p_force: true to forget a committed claim too. Find out first that no caller works on it: the effect
+  can happen twice.
 
-Returns whether there was something to forget.
-Errors: ID002 when the key is running: in an open transaction, or, without p_force, by a committed claim. 22023 when an argument is null. 55P03 after 2 seconds behind a lock.
-Example: select pgidem.forget_key('0192f0c1-2345-7abc-8def-0123456789ab', '0192f0c1-6789-7abc-8def-0123456789ab');$$;
+Returns:
+True when there was something to forget, else false.
+
+Errors:
+22023: p_user_id or p_key is null.
+55P03: a lock was held for 2 seconds.
+ID002: the key is running: in an open transaction, this one included, or, without p_force, by a
+  committed claim.
+
+Example:
+-- as the application
+select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');
+select outcome
+from pgidem.idem_save_final(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000007',
+  p_action => 'delete_payment',
+  p_request_sha256 => sha256('DELETE /payments/7'),
+  p_status => 404,
+  p_body => '{"code": "not_found"}'
+);
+--> stored
+
+-- as an operator
+select pgidem.forget_key(
+  p_user_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000007'
+);
+--> t$$;
 
 revoke all on function pgidem.forget_key(text, text, boolean) from public;
 -- +goose StatementEnd
@@ -1158,15 +1472,39 @@ end
 $$;
 
 comment on procedure pgidem.attach_principals(regclass, name) is
-$$Points the foreign key of idempotency_keys at the application's own table, without stopping traffic: adds the new key unvalidated, validates it, then swaps it in, each step in a transaction of its own with a lock timeout of 100 ms and 100 attempts. Run it again to finish a run that was interrupted, or to attach another table. Call it outside a transaction block, as the owner of the schema.
+$$Points the foreign key of idempotency_keys at the application's own table, without stopping traffic.
+
+It adds the new key unvalidated, validates it, then swaps it in, each step in a transaction of its
+own with a lock timeout of 100 milliseconds and 100 attempts. Run it again to finish a run that was
+interrupted, or to attach another table. Call it outside a transaction block, as the owner of the
+schema.
+
+Until the swap a key must satisfy both the old and the new foreign key, and a violation at COMMIT
+can name idempotency_keys_principal_id_fkey_new.
 
 Parameters:
 p_table: the table of users.
 p_column: its uuid column, which needs a primary key or unique constraint of its own.
-Until the swap a key must satisfy both the old and the new foreign key, and a violation at COMMIT can name idempotency_keys_principal_id_fkey_new.
 
-Errors: 22023 when the table has no such column. 23503 when a stored key belongs to nobody in the table: delete those keys or add the rows, then run it again. 55P03 when the locks could not be had. 55000 when a run for another table came between. 2D000 inside a transaction block. 42501 for anybody but the owner, or without REFERENCES on the table.
-Example: call pgidem.attach_principals('public.users');$$;
+Returns:
+Nothing.
+
+Errors:
+22023: the table has no such column.
+23503: a stored key belongs to nobody in the table: delete those keys or add the rows, then run it
+  again.
+2D000: inside a transaction block.
+42501: the caller is not the owner of the schema, or lacks REFERENCES on the table.
+55000: a run for another table came between.
+55P03: the locks could not be had.
+
+Example:
+-- as the owner
+create table users (id uuid primary key);
+insert into users values ('0192f0c1-2345-7abc-8def-0123456789ab');
+call pgidem.attach_principals(p_table => 'users', p_column => 'id');
+select confrelid::regclass from pg_constraint where conname = 'idempotency_keys_principal_id_fkey';
+--> users$$;
 
 revoke all on procedure pgidem.attach_principals(regclass, name) from public;
 -- +goose StatementEnd
@@ -1269,13 +1607,33 @@ end
 $$;
 
 comment on function pgidem.grant_app(name, boolean) is
-$$Lets a role of an application call the functions: grants it USAGE on the schema and EXECUTE on the idem_ functions, register_principal, show_settings and version. Run by the owner of the schema. Later versions grant their new functions to the same roles.
+$$Lets a role of an application call the functions.
+
+It grants the role USAGE on the schema and EXECUTE on the idem_ functions, register_principal,
+show_settings and version. Later versions grant their new functions to the same roles. Run it as the
+owner of the schema.
 
 Parameters:
 p_role: the role, which must exist.
-p_tables: true to grant select, insert, update and delete on the table of keys too. Without it the role cannot read stored responses of others.
-Errors: 22023 when p_role is public or null. 42704 when there is no such role. 42501 when the caller does not own the schema.
-Example: select pgidem.grant_app('shop');$$;
+p_tables: true to grant select, insert, update and delete on the table of keys too. Without it the
+  role cannot read stored responses of others.
+
+Returns:
+Nothing.
+
+Errors:
+22023: p_role is public or null.
+42501: the caller does not own the schema.
+42704: there is no such role.
+
+Example:
+-- as the owner
+create role shop_app;
+select pgidem.grant_app(p_role => 'shop_app');
+select has_function_privilege('shop_app', 'pgidem.register_principal(uuid)', 'execute');
+--> t
+select has_table_privilege('shop_app', 'pgidem.idempotency_keys', 'select');
+--> f$$;
 
 revoke all on function pgidem.grant_app(name, boolean) from public;
 -- +goose StatementEnd
@@ -1296,11 +1654,31 @@ end
 $$;
 
 comment on function pgidem.grant_operator(name) is
-$$Lets a role operate pgidem: grants it USAGE on the schema and EXECUTE on cleanup, cleanup_batch, lookup_key, forget_key, show_settings and version. Run by the owner of the schema. Later versions grant their new functions to the same roles.
+$$Lets a role operate pgidem.
 
-Parameters: p_role: the role, which must exist.
-Errors: 22023 when p_role is public or null. 42704 when there is no such role. 42501 when the caller does not own the schema.
-Example: select pgidem.grant_operator('dba');$$;
+It grants the role USAGE on the schema and EXECUTE on cleanup, cleanup_batch, lookup_key,
+forget_key, show_settings and version. Later versions grant their new functions to the same roles.
+Run it as the owner of the schema.
+
+Parameters:
+p_role: the role, which must exist.
+
+Returns:
+Nothing.
+
+Errors:
+22023: p_role is public or null.
+42501: the caller does not own the schema.
+42704: there is no such role.
+
+Example:
+-- as the owner
+create role shop_operator;
+select pgidem.grant_operator(p_role => 'shop_operator');
+select has_function_privilege('shop_operator', 'pgidem.forget_key(text, text, boolean)', 'execute');
+--> t
+select has_function_privilege('shop_operator', 'pgidem.register_principal(uuid)', 'execute');
+--> f$$;
 
 revoke all on function pgidem.grant_operator(name) from public;
 -- +goose StatementEnd

@@ -12,17 +12,20 @@ security invoker
 as $$
 declare
   v_size integer := p_batch_size;
+  v_pause constant double precision := extract(epoch from p_pause);
   v_deleted integer;
   v_batch integer := 0;
 begin
-  if p_max_batches operator(pg_catalog.<) 1
-     or p_pause operator(pg_catalog.<=) interval '0' or p_pause operator(pg_catalog.>) interval '1 hour' then
+  if p_batch_size operator(pg_catalog.<) 1 or p_max_batches operator(pg_catalog.<) 1
+     or v_pause operator(pg_catalog.<=) 0 or v_pause operator(pg_catalog.>) 3600 then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = 'invalid argument',
-      detail = pg_catalog.format('p_max_batches is %s, p_pause is %s.',
-        coalesce(p_max_batches::text, 'null'), coalesce(p_pause::text, 'null')),
-      hint = 'Give at least 1 batch and a pause of more than zero and at most 1 hour, or null for no limit and no pause.';
+      detail = pg_catalog.format('p_batch_size is %s, p_max_batches is %s, p_pause is %s.',
+        coalesce(p_batch_size::pg_catalog.text, 'null'),
+        coalesce(p_max_batches::pg_catalog.text, 'null'),
+        coalesce(p_pause::pg_catalog.text, 'null')),
+      hint = 'Give batches of at least 1 row, at least 1 batch and a pause of more than zero and at most 1 hour. Null: the size of the settings, no limit, no pause.';
   end if;
   if v_size is null then
     select s.cleanup_batch_size into v_size from pgidem.show_settings() s;
@@ -33,22 +36,64 @@ begin
     commit;
     v_batch := v_batch operator(pg_catalog.+) 1;
     exit when v_deleted operator(pg_catalog.<) v_size or v_batch operator(pg_catalog.=) p_max_batches;
-    if p_pause is not null then
-      perform pg_catalog.pg_sleep(extract(epoch from p_pause));
+    if v_pause is not null then
+      perform pg_catalog.pg_sleep(v_pause);
     end if;
   end loop;
 end
 $$;
 
 comment on procedure pgidem.cleanup(integer, integer, interval) is
-$$Deletes keys that have expired, in batches with a COMMIT after each, until a batch is smaller than the batch size. Expired keys count as absent, cleaned or not; this only gives their space back. A run that is cancelled keeps the batches it finished; runs that overlap do no harm. Call it outside a transaction block, also of a driver that begins one by itself; inside one use cleanup_batch.
+$$Deletes expired keys in batches, each with a COMMIT, until a batch is smaller than the batch size.
+
+Expired keys count as absent, cleaned or not; this only gives their space back. A run that is
+cancelled keeps the batches it finished; runs that overlap do no harm. Call it outside a transaction
+block, also of a driver that begins one by itself; inside one use cleanup_batch.
 
 Parameters:
-p_batch_size: how many rows one transaction deletes; null means settings.cleanup_batch_size.
-p_max_batches: after how many batches to stop; null means no limit.
-p_pause: how long to wait between batches, at most 1 hour; null means not at all.
+p_batch_size: how many rows one transaction deletes, at least 1; null means
+  settings.cleanup_batch_size.
+p_max_batches: after how many batches to stop, at least 1; null means no limit.
+p_pause: how long to wait between batches: an interval of more than zero and at most 1 hour; null
+  means not at all.
 
-Errors: 22023 for an invalid argument. 2D000 inside a transaction block. 55P03 after 100 ms behind a lock on the table: call it again.
-Example: call pgidem.cleanup();$$;
+Returns:
+Nothing.
+
+Errors:
+22023: an argument is invalid, or settings has no row.
+2D000: inside a transaction block.
+55P03: a lock on the table was held for 100 milliseconds: call it again.
+
+Example:
+-- as the application
+select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');
+-- a key that lives for a microsecond, so that there is something to delete
+select outcome
+from pgidem.idem_save_final(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000005',
+  p_action => 'delete_payment',
+  p_request_sha256 => sha256('DELETE /payments/7'),
+  p_status => 404,
+  p_body => '{"code": "not_found"}',
+  p_ttl => interval '1 microsecond'
+);
+--> stored
+
+-- as an operator
+select count(*)
+from pgidem.lookup_key(
+  p_user_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000005'
+);
+--> 1
+call pgidem.cleanup();
+select count(*)
+from pgidem.lookup_key(
+  p_user_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000005'
+);
+--> 0$$;
 
 revoke all on procedure pgidem.cleanup(integer, integer, interval) from public;

@@ -43,14 +43,38 @@ end
 $$;
 
 comment on procedure pgidem.attach_principals(regclass, name) is
-$$Points the foreign key of idempotency_keys at the application's own table, without stopping traffic: adds the new key unvalidated, validates it, then swaps it in, each step in a transaction of its own with a lock timeout of 100 ms and 100 attempts. Run it again to finish a run that was interrupted, or to attach another table. Call it outside a transaction block, as the owner of the schema.
+$$Points the foreign key of idempotency_keys at the application's own table, without stopping traffic.
+
+It adds the new key unvalidated, validates it, then swaps it in, each step in a transaction of its
+own with a lock timeout of 100 milliseconds and 100 attempts. Run it again to finish a run that was
+interrupted, or to attach another table. Call it outside a transaction block, as the owner of the
+schema.
+
+Until the swap a key must satisfy both the old and the new foreign key, and a violation at COMMIT
+can name idempotency_keys_principal_id_fkey_new.
 
 Parameters:
 p_table: the table of users.
 p_column: its uuid column, which needs a primary key or unique constraint of its own.
-Until the swap a key must satisfy both the old and the new foreign key, and a violation at COMMIT can name idempotency_keys_principal_id_fkey_new.
 
-Errors: 22023 when the table has no such column. 23503 when a stored key belongs to nobody in the table: delete those keys or add the rows, then run it again. 55P03 when the locks could not be had. 55000 when a run for another table came between. 2D000 inside a transaction block. 42501 for anybody but the owner, or without REFERENCES on the table.
-Example: call pgidem.attach_principals('public.users');$$;
+Returns:
+Nothing.
+
+Errors:
+22023: the table has no such column.
+23503: a stored key belongs to nobody in the table: delete those keys or add the rows, then run it
+  again.
+2D000: inside a transaction block.
+42501: the caller is not the owner of the schema, or lacks REFERENCES on the table.
+55000: a run for another table came between.
+55P03: the locks could not be had.
+
+Example:
+-- as the owner
+create table users (id uuid primary key);
+insert into users values ('0192f0c1-2345-7abc-8def-0123456789ab');
+call pgidem.attach_principals(p_table => 'users', p_column => 'id');
+select confrelid::regclass from pg_constraint where conname = 'idempotency_keys_principal_id_fkey';
+--> users$$;
 
 revoke all on procedure pgidem.attach_principals(regclass, name) from public;

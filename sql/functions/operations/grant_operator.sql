@@ -14,10 +14,30 @@ end
 $$;
 
 comment on function pgidem.grant_operator(name) is
-$$Lets a role operate pgidem: grants it USAGE on the schema and EXECUTE on cleanup, cleanup_batch, lookup_key, forget_key, show_settings and version. Run by the owner of the schema. Later versions grant their new functions to the same roles.
+$$Lets a role operate pgidem.
 
-Parameters: p_role: the role, which must exist.
-Errors: 22023 when p_role is public or null. 42704 when there is no such role. 42501 when the caller does not own the schema.
-Example: select pgidem.grant_operator('dba');$$;
+It grants the role USAGE on the schema and EXECUTE on cleanup, cleanup_batch, lookup_key,
+forget_key, show_settings and version. Later versions grant their new functions to the same roles.
+Run it as the owner of the schema.
+
+Parameters:
+p_role: the role, which must exist.
+
+Returns:
+Nothing.
+
+Errors:
+22023: p_role is public or null.
+42501: the caller does not own the schema.
+42704: there is no such role.
+
+Example:
+-- as the owner
+create role shop_operator;
+select pgidem.grant_operator(p_role => 'shop_operator');
+select has_function_privilege('shop_operator', 'pgidem.forget_key(text, text, boolean)', 'execute');
+--> t
+select has_function_privilege('shop_operator', 'pgidem.register_principal(uuid)', 'execute');
+--> f$$;
 
 revoke all on function pgidem.grant_operator(name) from public;

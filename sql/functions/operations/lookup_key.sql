@@ -27,6 +27,7 @@ begin
       hint = 'Pass the principal and the key as text, a UUID in its form of 36 characters.';
   end if;
 
+  -- The runner first: if it ends between the two looks, its row is there.
   v_runner := pgidem._runner(v_principal_id, v_key);
   select 'idempotency_keys', k.state, k.expires_at > v_now, k.action, k.response_status::integer, k.resource_id,
     coalesce(k.response_body = '{"one_time_secret": true}' and k.response_status < 300, false),
@@ -36,7 +37,9 @@ begin
   from pgidem.idempotency_keys k
   where k.principal_id = v_principal_id
     and k.key = v_key;
-  if not found and v_runner is not null then
+  -- The claim of an open transaction cannot be seen, at most the expired row that it replaces.
+  if v_runner is not null and r.live is not true then
+    r := null;
     r.table_name := 'idempotency_keys';
     r.state := 'in_progress';
     r.live := true;
@@ -49,16 +52,44 @@ end
 $$;
 
 comment on function pgidem.lookup_key(text, text, boolean) is
-$$Shows an operator what is recorded for one key. Waits for nobody and changes nothing.
+$$Shows an operator what is recorded for one key. It waits for nobody and changes nothing.
 
 Parameters:
-p_user_id: the principal; a UUID in its form of 36 characters.
+p_user_id: the principal; a UUID in its form of 36 characters (RFC 9562).
 p_key: the key, likewise.
 p_with_body: true to show the stored body too, which may hold personal data.
 
-Returns one row for the key, none when nothing is known of it. A row with live = false has expired and counts as absent. While an open transaction runs the key, running_pid names its session; the row of that transaction cannot be seen yet, so created_at and the like are null. A row in state in_progress without running_pid belongs to a caller that committed without idem_complete: forget_key frees such a key.
+Returns:
+One row for the key, none when nothing is known of it. A row with live = false has expired and
+counts as absent. While an open transaction runs the key, running_pid names its session; the row of
+that transaction cannot be seen yet, so created_at and the like are null. A row in state in_progress
+without running_pid belongs to a caller that committed without idem_complete: forget_key frees such
+a key.
 
-Errors: 22023 when an argument is null. 55P03 after 2 seconds behind a lock on the table.
-Example: select * from pgidem.lookup_key('0192f0c1-2345-7abc-8def-0123456789ab', '0192f0c1-6789-7abc-8def-0123456789ab');$$;
+Errors:
+22023: p_user_id or p_key is null.
+55P03: a lock on the table was held for 2 seconds.
+
+Example:
+-- as the application
+select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');
+select outcome
+from pgidem.idem_save_final(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000006',
+  p_action => 'delete_payment',
+  p_request_sha256 => sha256('DELETE /payments/7'),
+  p_status => 404,
+  p_body => '{"code": "not_found"}'
+);
+--> stored
+
+-- as an operator
+select state, live, action, response_status
+from pgidem.lookup_key(
+  p_user_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000006'
+);
+--> completed | t | delete_payment | 404$$;
 
 revoke all on function pgidem.lookup_key(text, text, boolean) from public;

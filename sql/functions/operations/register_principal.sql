@@ -24,10 +24,22 @@ end
 $$;
 
 comment on function pgidem.register_principal(uuid) is
-$$Makes a principal known to the built-in table. Calling it again changes nothing. Not needed after attach_principals.
+$$Makes a principal known to the built-in table principals.
 
-Parameters: p_id: the principal.
-Errors: 22023 when p_id is null. 55P03 after 2 seconds behind a lock.
-Example: select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');$$;
+Calling it again changes nothing. Not needed after attach_principals.
+
+Parameters:
+p_id: the principal.
+
+Returns:
+Nothing.
+
+Errors:
+22023: p_id is null.
+55P03: a lock was held for 2 seconds.
+
+Example:
+-- as the application
+select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');$$;
 
 revoke all on function pgidem.register_principal(uuid) from public;

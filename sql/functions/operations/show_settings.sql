@@ -10,6 +10,17 @@ as $$
 $$;
 
 comment on function pgidem.show_settings() is
-  'The defaults in force, for callers that may not read the table. Returns the row of pgidem.settings, null when it is missing. Example: select lock_timeout from pgidem.show_settings();';
+$$The defaults in force, for callers that may not read the table.
+
+Returns:
+The row of settings, null when it is missing.
+
+Errors:
+None of its own.
+
+Example:
+-- as the application
+select key_ttl, lock_timeout from pgidem.show_settings();
+--> 24:00:00 | 00:00:02$$;
 
 revoke all on function pgidem.show_settings() from public;

@@ -6,6 +6,18 @@ parallel safe
 security invoker
 return '0.1.0-dev';
 
-comment on function pgidem.version() is 'The version of the installed functions, such as 0.1.0.';
+comment on function pgidem.version() is
+$$The version of the installed functions.
+
+Returns:
+The version, such as 0.1.0.
+
+Errors:
+None of its own.
+
+Example:
+-- as the application
+select pgidem.version();
+--> 0.1.0-dev$$;
 
 revoke all on function pgidem.version() from public;

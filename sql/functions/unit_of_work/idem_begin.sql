@@ -91,31 +91,80 @@ end
 $$;
 
 comment on function pgidem.idem_begin(uuid, uuid, text, bytea, interval, interval) is
-$$Claims a key for the operation that follows in the same transaction, or says what is recorded for it.
+$$Claims a key for the operation that follows in this transaction, or says what is recorded for it.
 
-Call it as the first statement of an open transaction, outside any savepoint or exception block, and never catch its error. After claimed: run the operation, call idem_complete as the last statement, COMMIT, and check that the command tag is COMMIT. After anything else: ROLLBACK. Use one key per transaction. Outside a transaction block the claim commits alone and the key is stuck until its TTL ends.
+Call it as the first statement of an open transaction, outside any savepoint or exception block, and
+never catch its error. After claimed: run the operation, call idem_complete as the last statement,
+COMMIT, and check that the command tag is COMMIT. After anything else: ROLLBACK. Use one key per
+transaction. Outside a transaction block the claim commits alone and the key is stuck until its TTL
+ends or forget_key frees it.
+
+A stored response answers at once: a replay or reuse waits for nobody, locks nothing and writes
+nothing. All errors of the server that are not listed here go up unchanged.
 
 Parameters:
-p_principal_id: whose key it is. An unknown principal fails at COMMIT with 23503, naming idempotency_keys_principal_id_fkey.
-p_key: what the client sent in Idempotency-Key.
+p_principal_id: whose key it is. An unknown principal fails at COMMIT.
+p_key: what the client sent in Idempotency-Key, as a UUID (RFC 9562).
 p_action: name of the operation, for operators; never compared.
-p_request_sha256: fingerprint of the request, 32 bytes.
-p_ttl: how long the stored response answers, counted from now; null means settings.key_ttl.
-p_lock_timeout: how long to wait, in total, for another transaction that runs the key; null means settings.lock_timeout.
+p_request_sha256: fingerprint of the request: its SHA-256, 32 bytes. Take a JSON body in the form of
+  RFC 8785, so that a repeat may write the same JSON in another way.
+p_ttl: how long the stored response answers, counted from now: an interval of more than zero and at
+  most 10 years (3652.5 days), without months; null means settings.key_ttl.
+p_lock_timeout: how long to wait, in total, for other transactions that run the key: an interval
+  like p_ttl, of which a single wait lasts at least 1 millisecond and at most 24 days; null means
+  settings.lock_timeout.
 
 Outcomes:
 claimed: run the operation; the claim commits or vanishes with this transaction.
-replay: the stored response, in response_status and response_body.
-reused: the key was used for another request; answer 422.
-in_progress: another transaction runs the key and the wait is over, or a caller committed without idem_complete; answer 409 and Retry-After.
+replay: the same request was answered before: send response_status and response_body. With
+  one_time_secret the body held a secret that is gone: answer 409 instead.
+reused: the key was used for another request: answer 422 (RFC 9110, section 15.5.21), as
+  draft-ietf-httpapi-idempotency-key-header has it.
+in_progress: another transaction runs the key and the wait is over, or a caller committed without
+  idem_complete, or this transaction has claimed the key before: answer 409 (RFC 9110, section
+  15.5.10), as the draft has it, with Retry-After: retry_after, in seconds (RFC 9110, section
+  10.2.3).
 
-Errors: 22023 for an invalid argument, before anything is written. 55P03 when a wait that is not for the key itself, such as for a table lock, lasts 2 seconds. 40001 under REPEATABLE READ and SERIALIZABLE: run a new transaction. All other errors of the server go up unchanged.
+Errors:
+22023: an argument is invalid, or settings has no row; nothing was written.
+23503: at COMMIT, naming idempotency_keys_principal_id_fkey: the principal is unknown.
+25006: the key would have to be claimed, and the transaction is read-only.
+40001: under REPEATABLE READ or SERIALIZABLE: run a new transaction.
+55P03: a wait that is not for the key itself, such as for a table lock, lasted 2 seconds.
 
 Example:
+-- as the application
+select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');
+
+begin;
+select outcome
+from pgidem.idem_begin(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000001',
+  p_action => 'create_payment',
+  p_request_sha256 => sha256('POST /payments {"amount":1}')
+);
+--> claimed
+-- the operation runs here, in this transaction
+select pgidem.idem_complete(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000001',
+  p_status => 201,
+  p_body => '{"amount": 1}'
+);
+--> {"amount": 1}
+commit;
+
+-- the repeat
 begin;
 select outcome, response_status, response_body
-from pgidem.idem_begin('0192f0c1-2345-7abc-8def-0123456789ab', '0192f0c1-6789-7abc-8def-0123456789ab', 'pay', sha256('POST /payments {}'));
-select pgidem.idem_complete('0192f0c1-2345-7abc-8def-0123456789ab', '0192f0c1-6789-7abc-8def-0123456789ab', 201, '{"amount": 1}');
-commit;$$;
+from pgidem.idem_begin(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000001',
+  p_action => 'create_payment',
+  p_request_sha256 => sha256('POST /payments {"amount":1}')
+);
+--> replay | 201 | {"amount": 1}
+rollback;$$;
 
 revoke all on function pgidem.idem_begin(uuid, uuid, text, bytea, interval, interval) from public;

@@ -1,4 +1,5 @@
 begin;
+-- Case 74.
 \ir ../_expired_keys.psql
 select plan(2);
 

@@ -1,4 +1,5 @@
 begin;
+-- Case 68: pg_temp stands last, or a temporary table would be found first.
 \ir ../_alone.psql
 select plan(2);
 

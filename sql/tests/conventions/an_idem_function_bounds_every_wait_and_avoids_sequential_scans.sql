@@ -1,4 +1,5 @@
 begin;
+-- H2. A plan made on the empty table would else be a sequential scan for as long as the session lives.
 \ir ../_alone.psql
 select plan(2);
 

@@ -1,4 +1,5 @@
 begin;
+-- Case 68.
 \ir ../_alone.psql
 select plan(3);
 

@@ -1,5 +1,5 @@
 begin;
--- Case 70: a subtransaction would show in xmin.
+-- Case 70 and L1: a subtransaction would show in xmin.
 \ir ../_setup.psql
 select plan(2);
 

@@ -1,4 +1,5 @@
 begin;
+-- Case 23: expired is absent, cleaned or not.
 \ir ../_setup.psql
 \ir ../_foreign_rows.psql
 select plan(4);

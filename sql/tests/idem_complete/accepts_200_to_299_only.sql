@@ -1,4 +1,5 @@
 begin;
+-- M9: null is between nothing.
 \ir ../_setup.psql
 select plan(12);
 

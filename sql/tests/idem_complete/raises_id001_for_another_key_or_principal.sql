@@ -1,4 +1,5 @@
 begin;
+-- Case 47.
 \ir ../_setup.psql
 select plan(4);
 

@@ -1,4 +1,5 @@
 begin;
+-- L1: found by its form, not by a cast whose error would have to be caught.
 \ir ../_setup.psql
 select plan(15);
 

@@ -1,4 +1,5 @@
 begin;
+-- Case 15.
 \ir ../_setup.psql
 select plan(2);
 

@@ -1,4 +1,5 @@
 begin;
+-- Case 70.
 \ir ../_setup.psql
 select plan(3);
 

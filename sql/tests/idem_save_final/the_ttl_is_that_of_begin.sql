@@ -1,4 +1,5 @@
 begin;
+-- Case 26.
 \ir ../_setup.psql
 \ir ../_clock.psql
 select plan(3);

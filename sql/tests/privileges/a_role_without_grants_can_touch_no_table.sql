@@ -1,4 +1,5 @@
 begin;
+-- Case 68.
 \ir ../_alone.psql
 select plan(4 * count(*)::integer) from pg_tables where schemaname = 'pgidem';
 

@@ -1,4 +1,5 @@
 begin;
+-- H1.
 \ir ../_setup.psql
 select plan(3);
 

@@ -1,0 +1,377 @@
+package goshell_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pgidem/pgidem/goshell"
+	"github.com/pgidem/pgidem/internal/pgtest"
+	"github.com/pgidem/pgidem/internal/wire"
+)
+
+// The tests named Inject break every step of every kind of request, one at a time, and then hold the shell to its
+// promise: see lane.promise. The steps are not picked by hand: an undisturbed run tells how many there are.
+
+// world is what the lanes of a test share: a database and a principal in it.
+type world struct {
+	db   *pgtest.DB
+	sql  *pgxpool.Pool // the test's own connections
+	user string
+
+	mu   sync.Mutex
+	runs map[string]int // of the handler, by key
+}
+
+func newWorld(t *testing.T, db *pgtest.DB) *world {
+	w := &world{db: db, sql: db.Pool(t, func(c *pgxpool.Config) { c.MaxConns = 20 }), user: newKey(), runs: map[string]int{}}
+	_, err := w.sql.Exec(t.Context(), "create table effect (key uuid); create index on effect (key); select pgidem.register_principal('"+w.user+"')")
+	require.NoError(t, err)
+	// Registered first, so it runs when everything else is closed.
+	requireNoGoroutine(t)
+	return w
+}
+
+// requireNoGoroutine checks, when the test is over, that no goroutine of the shell is left. Those of pgx are its own: it
+// may take seconds to say goodbye to a server that does not answer.
+func requireNoGoroutine(t *testing.T) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			return
+		}
+		pgtest.WaitFor(t, func() bool {
+			stacks := make([]byte, 1<<20)
+			stacks = stacks[:runtime.Stack(stacks, true)]
+			return !strings.Contains(string(stacks), "github.com/pgidem/pgidem/goshell.")
+		}, "no goroutine of the shell is left")
+	})
+}
+
+// count returns how often the handler has run for a key, after adding more.
+func (w *world) count(key string, more int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.runs[key] += more
+	return w.runs[key]
+}
+
+// request is what a lane's HTTP request for a scene claims.
+func (w *world) request(s *scene, key, body string) goshell.Request {
+	sum := goshell.SyncContract().Fingerprint("POST", s.path(), "", []byte(body))
+	return goshell.Request{Principal: w.user, Key: key, Action: s.name, Fingerprint: sum}
+}
+
+// seed stores a response for the key as an earlier request with one effect has left it.
+func (w *world) seed(t *testing.T, s *scene, key, body string) {
+	t.Helper()
+	require.NoError(t, pgx.BeginFunc(t.Context(), w.sql, func(tx pgx.Tx) error {
+		req := w.request(s, key, body)
+		if _, err := (goshell.Store{}).Begin(t.Context(), tx, req); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(t.Context(), "insert into effect values ($1)", key); err != nil {
+			return err
+		}
+		_, err := goshell.Store{}.Complete(t.Context(), tx, req, goshell.Response{Status: 201, Body: unique()})
+		return err
+	}))
+}
+
+// rival runs the key in a transaction of its own until the returned function is called.
+func (w *world) rival(t *testing.T, s *scene, key string) (end func()) {
+	t.Helper()
+	tx, err := w.sql.Begin(t.Context())
+	require.NoError(t, err)
+	end = sync.OnceFunc(func() { _ = tx.Rollback(context.Background()) })
+	t.Cleanup(end)
+	_, err = goshell.Store{}.Begin(t.Context(), tx, w.request(s, key, `{}`))
+	require.NoError(t, err)
+	return end
+}
+
+// unique is a body that no other run has.
+func unique() []byte { return fmt.Appendf(nil, `{"run": %q}`, newKey()) }
+
+// lane is one process in front of the database: a shell with a pool of one connection, an HTTP server, and a link that can
+// be broken. One request runs in it at a time.
+type lane struct {
+	*world
+	name   string
+	proxy  *wire.Proxy
+	pool   *pgxpool.Pool
+	shell  *goshell.Shell
+	server *httptest.Server
+	client *http.Client
+	begun  chan context.Context  // of each request, as the server sees it
+	fault  atomic.Pointer[error] // of the last request
+}
+
+func (l *lane) Observe(_ context.Context, e goshell.Event) { l.fault.Store(&e.Err) }
+
+func newLane(t *testing.T, w *world, config goshell.Config, changes ...func(*pgxpool.Config)) *lane {
+	t.Helper()
+	l := &lane{world: w, name: "lane_" + newKey(), begun: make(chan context.Context, 1000)}
+	var through string
+	l.proxy, through = wire.Start(t, w.db.URL)
+	l.pool = (&pgtest.DB{URL: through}).Pool(t, func(c *pgxpool.Config) {
+		c.MaxConns = 1
+		c.ConnConfig.RuntimeParams["application_name"] = l.name
+		c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // a trip that is the pool's own
+		for _, change := range changes {
+			change(c)
+		}
+	})
+	// Before the pool is closed, which waits for its connections.
+	t.Cleanup(l.proxy.Heal)
+	config.Principal = func(*http.Request) (string, error) { return w.user, nil }
+	config.Observer = l
+	config.Logger = slog.New(slog.DiscardHandler)
+	var err error
+	l.shell, err = goshell.New(l.pool, config)
+	require.NoError(t, err)
+	transport := &http.Transport{DisableCompression: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	l.client = &http.Client{Transport: transport}
+	l.serve()
+	t.Cleanup(func() { l.server.Close() })
+	return l
+}
+
+// serve starts the HTTP server, also anew.
+func (l *lane) serve() {
+	mux := http.NewServeMux()
+	for _, s := range scenes {
+		if s.run == nil {
+			continue
+		}
+		mux.Handle("POST "+s.path(), l.shell.Wrap(goshell.Operation{Action: s.name}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.run(w, r, l.count(keyOf(r), 1))
+		})))
+	}
+	l.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l.begun <- r.Context()
+		mux.ServeHTTP(w, r)
+	}))
+	l.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	l.server.Start()
+}
+
+func keyOf(r *http.Request) string { return r.Header.Get("Idempotency-Key") }
+
+// told is what the caller was told.
+type told struct {
+	status   int // 0: nothing, see err
+	body     string
+	replayed bool
+	err      error
+}
+
+func (a told) String() string {
+	return fmt.Sprintf("%d %s (replay: %v) %v", a.status, a.body, a.replayed, a.err)
+}
+
+// send sends the request of a scene and returns what the caller is told.
+func (l *lane) send(ctx context.Context, s *scene, key string) told {
+	if s.do != nil {
+		return l.do(ctx, s, key)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.server.URL+s.path(), strings.NewReader(`{}`))
+	if err != nil {
+		return told{err: err}
+	}
+	r.GetBody = nil // or the transport would repeat a request with an Idempotency-Key by itself
+	r.Header.Set("Idempotency-Key", key)
+	resp, err := l.client.Do(r)
+	if err != nil {
+		return told{err: err}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return told{err: err}
+	}
+	retry := resp.Header.Get("Retry-After") == "1" && strings.Contains(string(body), `"service_unavailable"`)
+	if retry != (resp.StatusCode == 503) {
+		err = errors.New("a 503 invites a repeat, and nothing else does")
+	}
+	return told{resp.StatusCode, string(body), resp.Header.Get("Idempotent-Replay") == "true", err}
+}
+
+// do is send for a caller without HTTP.
+func (l *lane) do(ctx context.Context, s *scene, key string) told {
+	req := goshell.Request{Principal: l.user, Key: key, Action: s.name, Fingerprint: sha256.Sum256([]byte(s.name))}
+	resp, outcome, err := l.shell.Do(ctx, req, func(ctx context.Context) (goshell.Response, error) {
+		l.count(key, 1)
+		return s.do(ctx, key)
+	})
+	a := told{resp.Status, string(resp.Body), outcome == goshell.Replay, nil}
+	switch {
+	case errors.Is(err, goshell.ErrUnavailable):
+		a.status = 503
+	case errors.Is(err, goshell.ErrInProgress):
+		a.status = 409
+	case err != nil:
+		a.status = 500
+	}
+	return a
+}
+
+// idle waits until the pool has nothing to do: no connection is in use, being made or being closed.
+func (l *lane) idle(t *testing.T) {
+	t.Helper()
+	pgtest.WaitFor(t, func() bool {
+		stat := l.pool.Stat()
+		return stat.TotalConns() == stat.IdleConns()
+	}, "an idle pool")
+}
+
+// warm runs the scene once for a key that does not matter, so that the connection is there and has its statements.
+func (l *lane) warm(t *testing.T, s *scene) {
+	t.Helper()
+	pgtest.WaitFor(t, func() bool {
+		key := newKey()
+		end := s.begin(t, l, key)
+		defer end()
+		return l.send(t.Context(), s, key).status == s.first
+	}, "an undisturbed run")
+	l.idle(t)
+}
+
+// cold closes the connection.
+func (l *lane) cold(t *testing.T) {
+	t.Helper()
+	l.idle(t)
+	l.pool.Reset()
+	pgtest.WaitFor(t, func() bool {
+		var processes int
+		require.NoError(t, l.sql.QueryRow(t.Context(), "select count(*) from pg_stat_activity where application_name = $1", l.name).Scan(&processes))
+		return processes == 0
+	}, "the connection to be closed")
+}
+
+// learn records the trips of an undisturbed run.
+func (l *lane) learn(t *testing.T, s *scene, prepare func()) []*wire.Trip {
+	t.Helper()
+	prepare()
+	key := newKey()
+	end := s.begin(t, l, key)
+	trips := l.proxy.Record(func() {
+		l.requireTold(t, []int{s.first}, l.send(t.Context(), s, key))
+		l.idle(t)
+	})
+	end()
+	return trips
+}
+
+func (l *lane) requireTold(t *testing.T, statuses []int, a told) {
+	t.Helper()
+	require.Contains(t, statuses, a.status, "%v: %v", a, *l.fault.Load())
+	if a.status != 0 {
+		require.NoError(t, a.err, a)
+	}
+}
+
+// promise checks what must hold after a disturbed first request of a scene, of which the caller was told first:
+//
+// The same request again gets the answer that an undisturbed one would have got, in at most tries tries. Then there is
+// one effect of a 2xx and none of any other answer; what is stored is what was told, to the byte, and is told again; the
+// pool is whole, with one clean connection; no lock, no transaction, no server process and no claim is left.
+func (l *lane) promise(t *testing.T, s *scene, key string, first told, tries int) {
+	t.Helper()
+	var last told
+	pgtest.WaitFor(t, func() bool {
+		tries--
+		last = l.send(t.Context(), s, key)
+		return tries == 0 || s.settled(last)
+	}, "the answer of an undisturbed request")
+	require.True(t, s.settled(last), "%v, after %v: %v", last, first, *l.fault.Load())
+
+	l.proxy.Heal()
+	l.whole(t, s, key)
+
+	again := l.send(t.Context(), s, key)
+	require.True(t, s.settled(again), again)
+	require.Equal(t, s.replay != 0, again.replayed, again)
+	if last.replayed {
+		require.Equal(t, last.body, again.body)
+	}
+	if s.replay == s.last {
+		require.Equal(t, last.body, again.body)
+		if first.status == s.last {
+			require.Equal(t, first.body, again.body, "what was told first was not stored")
+		}
+	}
+	if s.replay != 0 && first.status == s.last {
+		require.True(t, last.replayed, "what was told first was not stored")
+	}
+	l.whole(t, s, key)
+}
+
+// whole waits until nothing of the request is left but its effect and its record.
+func (l *lane) whole(t *testing.T, s *scene, key string) {
+	t.Helper()
+	l.idle(t)
+	var claims, gates, processes, busy, effects, rows int
+	pgtest.WaitFor(t, func() bool {
+		require.NoError(t, l.sql.QueryRow(t.Context(), `
+			select
+			  (select count(*) from pgidem.idempotency_keys k where k.key = $2 and k.state = 'in_progress'),
+			  (select count(*) from pg_locks l join pg_database d on d.oid = l.database
+			   where d.datname = current_database() and l.locktype = 'advisory'
+			     and l.classid::bigint << 32 | l.objid::bigint = pgidem._gate($1, $2)),
+			  (select count(*) from pg_stat_activity a where a.application_name = $3),
+			  (select count(*) from pg_stat_activity a where a.application_name = $3 and a.state <> 'idle'),
+			  (select count(*) from effect e where e.key = $2),
+			  (select count(*) from pgidem.idempotency_keys k where k.key = $2)`,
+			l.user, key, l.name).Scan(&claims, &gates, &processes, &busy, &effects, &rows))
+		require.Zero(t, claims, "a claim was committed without a response")
+		return gates == 0 && busy == 0 && processes <= 1
+	}, "the server is done with the request")
+	require.Equal(t, s.effects, effects, "effects")
+	require.Equal(t, s.rows, rows, "rows")
+
+	var settings string
+	require.NoError(t, l.pool.QueryRow(t.Context(), `select concat_ws(' ', current_setting('idle_in_transaction_session_timeout'),
+		current_setting('lock_timeout'), current_setting('statement_timeout'), current_setting('enable_seqscan'), current_setting('search_path'))`,
+		pgx.QueryExecModeExec).Scan(&settings))
+	require.Equal(t, `0 0 0 on "$user", public`, settings, "the settings of the connection")
+}
+
+// job is one disturbance, as a subtest.
+type job struct {
+	name string
+	run  func(t *testing.T, l *lane)
+}
+
+// drive runs the jobs on the lanes, side by side: most of their time they wait.
+func drive(t *testing.T, lanes []*lane, jobs []job) {
+	t.Helper()
+	queue := make(chan job, len(jobs))
+	for _, j := range jobs {
+		queue <- j
+	}
+	close(queue)
+	var group sync.WaitGroup
+	for _, l := range lanes {
+		group.Go(func() {
+			for j := range queue {
+				t.Run(j.name, func(t *testing.T) { j.run(t, l) })
+			}
+		})
+	}
+	group.Wait()
+}

@@ -1,0 +1,115 @@
+package wire
+
+import "net"
+
+// connection is one client's way to the server. The lock of the proxy guards it.
+type connection struct {
+	proxy          *Proxy
+	client, server net.Conn
+	answered       bool // the server spoke last, so the next word of the client begins a trip
+	silent         bool
+}
+
+func (c *connection) close() {
+	_ = c.client.Close()
+	_ = c.server.Close()
+}
+
+// forward copies what pass lets through, until one side ends or a fault ends both.
+func (c *connection) forward(way Way, to, from net.Conn) {
+	defer c.close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			piece, goOn := c.pass(way, buf[:n])
+			if len(piece) > 0 {
+				if _, err := to.Write(piece); err != nil {
+					return
+				}
+			}
+			if !goOn {
+				return
+			}
+		}
+		if err != nil {
+			c.untilHealed()
+			return
+		}
+	}
+}
+
+// pass returns what of a piece goes on now, and whether the connection does.
+func (c *connection) pass(way Way, piece []byte) (out []byte, goOn bool) {
+	p := c.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.silent {
+		return nil, true
+	}
+	if way == Ask && c.answered {
+		p.trips++
+	}
+	p.record(way, c.answered, piece)
+	c.answered = way == Answer
+	if p.tamper != nil {
+		piece = p.tamper(way, piece)
+	}
+	f := p.fault
+	if f == nil || f.Way != way || f.trip != p.trips {
+		return piece, true
+	}
+	p.fault = nil
+	close(f.struck)
+	if f.Kind == Hold {
+		for before := p.heals; p.heals == before; {
+			p.healed.Wait()
+		}
+		return piece, true
+	}
+	passed := 0
+	if f.Pass != nil {
+		passed = f.Pass(piece)
+	}
+	switch f.Kind {
+	case Blackout:
+		p.blackout = true
+		for other := range p.conns {
+			other.silent = true
+		}
+	case Silence:
+		c.silent = true
+	}
+	return piece[:passed], f.Kind != Cut
+}
+
+// record keeps a piece, under the lock.
+func (p *Proxy) record(way Way, answered bool, piece []byte) {
+	if p.records == nil {
+		return
+	}
+	if way == Ask && answered {
+		p.records = append(p.records, &Trip{})
+	}
+	if len(p.records) == 0 {
+		return // the end of what was asked before
+	}
+	trip := p.records[len(p.records)-1]
+	if way == Ask {
+		trip.Ask = append(trip.Ask, piece...)
+	} else {
+		trip.Answer = append(trip.Answer, piece...)
+	}
+}
+
+// untilHealed waits while the connection is silent: nobody hears that the other side is gone.
+func (c *connection) untilHealed() {
+	p := c.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.silent {
+		for before := p.heals; p.heals == before; {
+			p.healed.Wait()
+		}
+	}
+}

@@ -1,0 +1,25 @@
+begin;
+\ir ../_alone.psql
+select plan(2);
+
+-- L1: a subtransaction on every claim would cost an id, and more than 64 in one transaction slow down the whole server.
+prepare offenders as
+select p.proname::text
+from pg_proc p
+where p.pronamespace = 'pgidem'::regnamespace
+  and (p.proname like 'idem\_%' or p.proname like '\_%')
+  and p.prosrc ~* '\mexception\s+when\M';
+
+select set_eq('offenders', array['_await_gate', '_remove_expired'], 'a busy gate and an expired row');
+
+create function pgidem.idem_planted() returns void language plpgsql as $$
+begin
+  perform 1;
+exception
+  when lock_not_available then null;
+end
+$$;
+select set_eq('offenders', array['_await_gate', '_remove_expired', 'idem_planted'], 'another block is found');
+
+select * from finish();
+rollback;
