@@ -4,6 +4,7 @@
 # Runs a command beside a throwaway PostgreSQL server.
 WITHPG := go run ./internal/pgserver/withpg
 TESTS := sql/tests
+FUZZTIME := 30s
 
 .PHONY: help
 help: ## Show this list
@@ -28,6 +29,20 @@ test-sql: ## Run the pgTAP tests; TESTS=sql/tests/idem_begin for some
 .PHONY: test-go
 test-go: ## Run the Go tests with the race detector
 	go test -race ./...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target, one after another; FUZZTIME=5m for longer than 30s each
+	@list=$$(go test -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \
+	echo "$$list" | awk '/^Fuzz/ { names[++n] = $$1 } /^ok/ { while (n) print $$2, names[n--] }' | { \
+		count=0 failed=; \
+		while read -r package target; do \
+			count=$$((count + 1)); \
+			echo "fuzz: $$target of $$package"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || failed="$$failed $$target"; \
+		done; \
+		[ $$count -gt 0 ] || { echo 'fuzz: no fuzz target found' >&2; exit 1; }; \
+		[ -z "$$failed" ] || { echo "fuzz: failed:$$failed" >&2; exit 1; }; \
+	}
 
 .PHONY: snapshot
 snapshot: ## Write the functions' migration anew from sql/functions

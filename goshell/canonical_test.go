@@ -23,9 +23,10 @@ func TestJCS_RFC8785Vectors(t *testing.T) {
 	require.NoError(t, err, "the vectors lie in the module cache: run `go mod download`")
 	inputs, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "testdata", "input", "*.json"))
 	require.NoError(t, err)
-	require.Len(t, inputs, 10)
+	var names []string
 	for _, path := range inputs {
 		name := filepath.Base(path)
+		names = append(names, name)
 		t.Run(name, func(t *testing.T) {
 			input, err := os.ReadFile(path)
 			require.NoError(t, err)
@@ -40,6 +41,7 @@ func TestJCS_RFC8785Vectors(t *testing.T) {
 			assert.Equal(t, string(want), string(canonicalBody(input)))
 		})
 	}
+	assert.Subset(t, names, []string{"arrays.json", "french.json", "structures.json", "unicode.json", "values.json", "weird.json"})
 
 	t.Run("section 3.2.3, order of names", func(t *testing.T) {
 		input := `{"\u20ac": "Euro Sign", "\r": "Carriage Return", "\ufb33": "Hebrew Letter Dalet With Dagesh",
@@ -49,7 +51,8 @@ func TestJCS_RFC8785Vectors(t *testing.T) {
 		assert.Equal(t, want, string(canonicalBody([]byte(input))))
 	})
 
-	// Appendix B: bits of a double and what is printed for it.
+	// Appendix B: bits of a double and what is printed for it. Its minus zero is printed as 0, which is another number
+	// here; its NaN and Infinity are no JSON.
 	for bits, want := range map[uint64]string{
 		0x0000000000000000: "0",
 		0x0000000000000001: "5e-324",
@@ -108,8 +111,9 @@ func TestCanonicalBody_RawOrCanonical(t *testing.T) {
 		{`7`, `7`},
 		{" \"\" \n", `""`},
 	} {
-		assert.Equal(t, test.want, string(canonicalBody([]byte(test.body))), "%s", test.body)
-		assert.Equal(t, test.want, string(referenceBody(t, []byte(test.body))), "the reference for %s", test.body)
+		b := checkBody(t, []byte(test.body))
+		assert.True(t, b.exact, "%s", test.body)
+		assert.Equal(t, test.want, string(b.form), "%s", test.body)
 	}
 
 	for _, raw := range []string{
@@ -129,8 +133,9 @@ func TestCanonicalBody_RawOrCanonical(t *testing.T) {
 		`[`, `]`, `{`, `}`, `[}`, `{]`, `[[]`, `[]]`, `[]{}`, `{}x`, "{}\x00", "\x00", "[\x00]", "[1\x00]",
 		`"`, `"a`, `"a\`, `"a\"`, `"\q"`, `"\u12"`, `"\u12g4"`, `"\u+123"`, `"\`, `"\u`, `"\ud83d\u"`, "\"\n\"", "\"\x1f\"", `{"a":1,"b`, `[{"a":1,"\q]`, `{"a\q":1}`, "'a'",
 	} {
-		assert.Equal(t, raw, string(canonicalBody([]byte(raw))))
-		assert.Equal(t, raw, string(referenceBody(t, []byte(raw))), "the reference for %q", raw)
+		b := checkBody(t, []byte(raw))
+		assert.False(t, b.exact, "%q", raw)
+		assert.Equal(t, raw, string(b.form))
 	}
 }
 
@@ -176,11 +181,9 @@ func TestCanonicalBody_DifferentRequestsDiffer(t *testing.T) {
 		{strings.Repeat("[", 100_000), strings.Repeat("[", 100_001)},
 		{strings.Repeat(`{"a":`, 600) + "1" + strings.Repeat("}", 600), strings.Repeat(`{"a":`, 600) + "2" + strings.Repeat("}", 600)},
 	} {
-		a := fingerprint("POST", "/", nil, canonicalBody([]byte(pair[0])))
-		b := fingerprint("POST", "/", nil, canonicalBody([]byte(pair[1])))
-		assert.NotEqual(t, a, b, "%.60q and %.60q", pair[0], pair[1])
-		again := fingerprint("POST", "/", nil, canonicalBody([]byte(pair[0])))
-		assert.Equal(t, a, again, "a repeat of %.60q", pair[0])
+		a, b, again := checkBody(t, []byte(pair[0])), checkBody(t, []byte(pair[1])), checkBody(t, []byte(pair[0]))
+		assert.False(t, checkPair(t, a, b), "%.60q and %.60q", a.body, b.body)
+		assert.True(t, checkPair(t, a, again), "a repeat of %.60q", a.body)
 	}
 }
 
@@ -201,6 +204,13 @@ func TestCanonicalBody_Bounds(t *testing.T) {
 	padded := func(size int) string { return "[1" + strings.Repeat(" ", size-3) + "]" }
 	assert.Equal(t, "[1]", string(canonicalBody([]byte(padded(1<<20)))))
 	assert.Equal(t, padded(1<<20+1), string(canonicalBody([]byte(padded(1<<20+1)))))
+
+	// The form may be beyond the bound when the body is not: a number can take more room without its exponent. Sent as
+	// it is that form counts raw, and so as the same request, which it is.
+	short := []byte("[1" + strings.Repeat(",1e20", 200_000) + "]")
+	long := canonicalBody(short)
+	assert.Equal(t, "[1"+strings.Repeat(",100000000000000000000", 200_000)+"]", string(long))
+	assert.Equal(t, long, canonicalBody(long))
 }
 
 // Case 63: what an attacker sends costs work and memory in proportion to its size. Work shows as allocation: a copy per

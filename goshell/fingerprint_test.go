@@ -180,7 +180,8 @@ func TestSortedQuery(t *testing.T) {
 		"a=&a":            "a=&a",
 		"b=1&&a=1&":       "&&a=1&b=1",
 		"a=b=c&a":         "a=b=c&a",
-		"ab=1&a=2":        "a=2&ab=1", // by name, not by pair
+		"ab=1&a=2":        "a=2&ab=1",
+		"a1=1&a=2":        "a=2&a1=1", // by name, not by pair
 		"a+b=1&a%2Bb=2":   "a%2Bb=2&a+b=1",
 		"%62=1&a=1":       "%62=1&a=1",
 		"a=%zz&B=1;c=2":   "B=1;c=2&a=%zz",

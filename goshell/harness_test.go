@@ -57,6 +57,7 @@ type plan struct {
 	outside func(http.Handler) http.Handler // between server and shell
 	listen  func(net.Listener) net.Listener // around the server's listener
 	beside  *site                           // share its database and principal
+	through *pooler                         // between the shell's pool and the server
 }
 
 // newSite starts a site. When the test is over, every connection must be back in the pool and no claim be left behind.
@@ -75,7 +76,7 @@ func newSite(t *testing.T, handler http.HandlerFunc, changes ...func(*plan)) *si
 		s.exec("create table effect (n integer generated always as identity primary key, note text)")
 		s.user = s.register()
 	}
-	s.pool = s.connect(p.pool)
+	s.pool = s.connect(p)
 
 	config := p.config
 	if config.Principal == nil {
@@ -101,6 +102,19 @@ func newSite(t *testing.T, handler http.HandlerFunc, changes ...func(*plan)) *si
 	t.Cleanup(s.check)
 	s.serve(root, p.listen)
 	return s
+}
+
+// connect makes the shell's pool. PGIDEM_TEST_PGBOUNCER, with a default_query_exec_mode of pgx as its value, leads those
+// of all sites through a PgBouncer; the test's own connections stay direct.
+func (s *site) connect(p *plan) *pgxpool.Pool {
+	s.t.Helper()
+	if mode := os.Getenv("PGIDEM_TEST_PGBOUNCER"); mode != "" && p.through == nil {
+		p.through = sharedPooler(s.t, s.db, mode)
+	}
+	if p.through == nil {
+		return s.db.Pool(s.t, p.pool)
+	}
+	return p.through.pool(s, p)
 }
 
 func (s *site) serve(root http.Handler, listen func(net.Listener) net.Listener) {

@@ -550,12 +550,23 @@ func TestEnds_LeaveNothingBehind(t *testing.T) {
 		},
 		func(w http.ResponseWriter, r *http.Request) { _, _ = tx(r).Exec(r.Context(), "rollback"); order(w, r) },
 		func(w http.ResponseWriter, r *http.Request) { _, _ = tx(r).Query(r.Context(), "select 1"); order(w, r) },
+		func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = tx(r).Query(r.Context(), "select 1")
+			panic(http.ErrAbortHandler)
+		},
+		// Through the connection itself, as a handler should not.
+		func(w http.ResponseWriter, r *http.Request) { _ = tx(r).Conn().Close(r.Context()); order(w, r) },
+		func(w http.ResponseWriter, r *http.Request) {
+			_, _ = tx(r).Conn().Exec(r.Context(), "rollback")
+			write(w, 201, `{}`)
+		},
 	} {
 		play.set(end)
 		key := newKey()
 		for _, body := range []string{`{}`, `{}`, `{"other":1}`} {
 			s.try(s.keyed(key, body))
 		}
+		require.Equal(t, s.effects(), s.number("select count(*) from pgidem.idempotency_keys where response_status = 201"), "effects and their records")
 		pgtest.WaitFor(t, func() bool { return s.pool.Stat().AcquiredConns() == 0 }, "all connections are given back")
 		pgtest.WaitFor(t, func() bool {
 			return s.number(`select count(*) from pg_stat_activity

@@ -20,6 +20,10 @@ type scene struct {
 
 	effects, rows int // what there is in the end
 
+	like     string // the scene whose way through the shell it takes, with another answer; "" for none
+	hasty    bool   // it does not wait for its key
+	careless bool   // the handler answers 201 whatever becomes of its statement
+
 	steps []step
 	run   func(w http.ResponseWriter, r *http.Request, run int)
 	do    func(ctx context.Context, key string) (goshell.Response, error) // instead of run, without HTTP
@@ -45,20 +49,26 @@ func (s *scene) begin(t *testing.T, l *lane, key string) (end func()) {
 
 // settled tells whether a repeat needs no further one.
 func (s *scene) settled(a told) bool {
-	switch {
-	case a.replayed:
+	if a.replayed {
 		return a.err == nil && a.status == s.replay
-	case s.last == 0:
+	}
+	return s.answered(a)
+}
+
+// answered tells whether a run of the handler gave the answer that is the last.
+func (s *scene) answered(a told) bool {
+	if s.last == 0 {
 		return a.err != nil
 	}
-	return a.err == nil && a.status == s.last && !strings.Contains(a.body, "request_in_progress")
+	return a.err == nil && a.status == s.last && !a.replayed && !a.inProgress()
 }
 
 const (
-	beginStep    = "BEGIN and idem_begin"
-	effectStep   = "the effect"
-	completeStep = "idem_complete and COMMIT"
-	rollbackStep = "ROLLBACK"
+	beginStep     = "BEGIN and idem_begin"
+	effectStep    = "the effect"
+	completeStep  = "idem_complete and COMMIT"
+	rollbackStep  = "ROLLBACK"
+	saveFinalStep = "idem_save_final"
 )
 
 // mark leaves the effect of a request.
@@ -74,7 +84,7 @@ func answer(status int) func(http.ResponseWriter, *http.Request, int) {
 			http.Error(w, err.Error(), 500)
 			return
 		}
-		write(w, status, string(unique()))
+		write(w, status, string(freshBody()))
 	}
 }
 
@@ -87,7 +97,7 @@ var scenes = []*scene{
 		run:   created,
 	},
 	{
-		name: "201 with a one-time secret", first: 201, last: 201, replay: 409, effects: 1, rows: 1,
+		name: "201 with a one-time secret", first: 201, last: 201, replay: 409, effects: 1, rows: 1, like: "201",
 		steps: []step{{beginStep, 503, 503}, {effectStep, 500, 500}, {completeStep, 503, 201}},
 		run: func(w http.ResponseWriter, r *http.Request, run int) {
 			goshell.MarkOneTimeSecret(r.Context())
@@ -95,11 +105,11 @@ var scenes = []*scene{
 		},
 	},
 	{
-		name: "201 of a handler that minds no error", first: 201, last: 201, replay: 201, effects: 1, rows: 1,
+		name: "201 of a handler that minds no error", first: 201, last: 201, replay: 201, effects: 1, rows: 1, careless: true,
 		steps: []step{{beginStep, 503, 503}, {effectStep, 503, 503}, {completeStep, 503, 201}},
 		run: func(w http.ResponseWriter, r *http.Request, _ int) {
 			_ = mark(r.Context(), keyOf(r))
-			write(w, 201, string(unique()))
+			write(w, 201, string(freshBody()))
 		},
 	},
 	{
@@ -120,27 +130,27 @@ var scenes = []*scene{
 	},
 	{
 		name: "404", first: 404, last: 404, replay: 404, rows: 1,
-		steps: []step{{beginStep, 503, 503}, {effectStep, 500, 500}, {"ROLLBACK and idem_save_final", 503, 503}},
+		steps: []step{{beginStep, 503, 503}, {effectStep, 500, 500}, {rollbackStep + " and " + saveFinalStep, 503, 503}},
 		run:   answer(404),
 	},
 	{
 		name: "404 of a handler that minds no error", first: 404, last: 404, replay: 404, rows: 1,
-		steps: []step{{beginStep, 503, 503}, {effectStep, 404, 404}, {"ROLLBACK and idem_save_final", 503, 503}},
+		steps: []step{{beginStep, 503, 503}, {effectStep, 404, 404}, {rollbackStep + " and " + saveFinalStep, 503, 503}},
 		run: func(w http.ResponseWriter, r *http.Request, _ int) {
 			_ = mark(r.Context(), keyOf(r))
-			write(w, 404, string(unique()))
+			write(w, 404, string(freshBody()))
 		},
 	},
 	{
 		name: "409 after a statement that failed", first: 409, last: 409, replay: 409, rows: 1,
 		steps: []step{
 			{beginStep, 503, 503}, {effectStep, 409, 409}, {"the statement that fails", 409, 409},
-			{rollbackStep, 503, 503}, {"idem_save_final", 503, 503},
+			{rollbackStep, 503, 503}, {saveFinalStep, 503, 503},
 		},
 		run: func(w http.ResponseWriter, r *http.Request, _ int) {
 			_ = mark(r.Context(), keyOf(r))
 			_, _ = tx(r).Exec(r.Context(), raise("23505"), pgx.QueryExecModeExec)
-			write(w, 409, string(unique()))
+			write(w, 409, string(freshBody()))
 		},
 	},
 	{
@@ -149,7 +159,7 @@ var scenes = []*scene{
 		run:   answer(500),
 	},
 	{
-		name: "a panic", first: 0, last: 0,
+		name: "a panic", first: 0, last: 0, like: "500",
 		steps: []step{{beginStep, 503, 503}, {effectStep, 0, 0}, {rollbackStep, 0, 0}},
 		run: func(_ http.ResponseWriter, r *http.Request, _ int) {
 			_ = mark(r.Context(), keyOf(r))
@@ -166,7 +176,7 @@ var scenes = []*scene{
 		},
 	},
 	{
-		name: "another request", first: 422, last: 422, effects: 1, rows: 1,
+		name: "another request", first: 422, last: 422, effects: 1, rows: 1, like: "a replay",
 		steps: []step{{beginStep, 503, 503}, {rollbackStep, 422, 422}},
 		run:   created,
 		setup: func(t *testing.T, l *lane, s *scene, key string) func() {
@@ -175,23 +185,23 @@ var scenes = []*scene{
 		},
 	},
 	{
-		name: "a key that runs elsewhere", first: 409, last: 201, replay: 201, effects: 1, rows: 1,
+		name: "a key that runs elsewhere", first: 409, last: 201, replay: 201, effects: 1, rows: 1, like: "a replay", hasty: true,
 		steps: []step{{beginStep, 503, 503}, {rollbackStep, 409, 409}},
 		run:   created,
 		setup: func(t *testing.T, l *lane, s *scene, key string) func() { return l.rival(t, s, key) },
 	},
 	{
-		name: "201 without HTTP", first: 201, last: 201, replay: 201, effects: 1, rows: 1,
+		name: "201 without HTTP", first: 201, last: 201, replay: 201, effects: 1, rows: 1, like: "201",
 		steps: []step{{beginStep, 503, 503}, {effectStep, 500, 500}, {completeStep, 503, 201}},
 		do: func(ctx context.Context, key string) (goshell.Response, error) {
-			return goshell.Response{Status: 201, Body: unique()}, mark(ctx, key)
+			return goshell.Response{Status: 201, Body: freshBody()}, mark(ctx, key)
 		},
 	},
 	{
-		name: "404 without HTTP", first: 404, last: 404, replay: 404, rows: 1,
-		steps: []step{{beginStep, 503, 503}, {effectStep, 500, 500}, {"ROLLBACK and idem_save_final", 503, 503}},
+		name: "404 without HTTP", first: 404, last: 404, replay: 404, rows: 1, like: "404",
+		steps: []step{{beginStep, 503, 503}, {effectStep, 500, 500}, {rollbackStep + " and " + saveFinalStep, 503, 503}},
 		do: func(ctx context.Context, key string) (goshell.Response, error) {
-			return goshell.Response{Status: 404, Body: unique()}, mark(ctx, key)
+			return goshell.Response{Status: 404, Body: freshBody()}, mark(ctx, key)
 		},
 	},
 }

@@ -9,11 +9,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -38,25 +41,33 @@ type world struct {
 }
 
 func newWorld(t *testing.T, db *pgtest.DB) *world {
-	w := &world{db: db, sql: db.Pool(t, func(c *pgxpool.Config) { c.MaxConns = 20 }), user: newKey(), runs: map[string]int{}}
+	requireNoGoroutine(t)
+	w := &world{db: db, sql: db.Pool(t, func(c *pgxpool.Config) {
+		c.MaxConns = 20
+		c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return true } // the server may have been restarted
+	}), user: newKey(), runs: map[string]int{}}
 	_, err := w.sql.Exec(t.Context(), "create table effect (key uuid); create index on effect (key); select pgidem.register_principal('"+w.user+"')")
 	require.NoError(t, err)
-	// Registered first, so it runs when everything else is closed.
-	requireNoGoroutine(t)
 	return w
 }
 
-// requireNoGoroutine checks, when the test is over, that no goroutine of the shell is left. Those of pgx are its own: it
-// may take seconds to say goodbye to a server that does not answer.
+// requireNoGoroutine checks, when the test is over, that no goroutine is left in the shell of all that the calling one has
+// started: they inherit its label. Those of pgx are its own, which may wait a while for a server that does not answer.
 func requireNoGoroutine(t *testing.T) {
+	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("test", t.Name())))
 	t.Cleanup(func() {
 		if t.Failed() {
 			return
 		}
 		pgtest.WaitFor(t, func() bool {
-			stacks := make([]byte, 1<<20)
-			stacks = stacks[:runtime.Stack(stacks, true)]
-			return !strings.Contains(string(stacks), "github.com/pgidem/pgidem/goshell.")
+			var profile strings.Builder
+			require.NoError(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
+			for stack := range strings.SplitSeq(profile.String(), "\n\n") {
+				if strings.Contains(stack, strconv.Quote(t.Name())) && strings.Contains(stack, "pgidem/goshell.(") {
+					return false
+				}
+			}
+			return true
 		}, "no goroutine of the shell is left")
 	})
 }
@@ -86,7 +97,7 @@ func (w *world) seed(t *testing.T, s *scene, key, body string) {
 		if _, err := tx.Exec(t.Context(), "insert into effect values ($1)", key); err != nil {
 			return err
 		}
-		_, err := goshell.Store{}.Complete(t.Context(), tx, req, goshell.Response{Status: 201, Body: unique()})
+		_, err := goshell.Store{}.Complete(t.Context(), tx, req, goshell.Response{Status: 201, Body: freshBody()})
 		return err
 	}))
 }
@@ -103,8 +114,8 @@ func (w *world) rival(t *testing.T, s *scene, key string) (end func()) {
 	return end
 }
 
-// unique is a body that no other run has.
-func unique() []byte { return fmt.Appendf(nil, `{"run": %q}`, newKey()) }
+// freshBody is a body that no other run has.
+func freshBody() []byte { return fmt.Appendf(nil, `{"run": %q}`, newKey()) }
 
 // lane is one process in front of the database: a shell with a pool of one connection, an HTTP server, and a link that can
 // be broken. One request runs in it at a time.
@@ -114,10 +125,13 @@ type lane struct {
 	proxy  *wire.Proxy
 	pool   *pgxpool.Pool
 	shell  *goshell.Shell
+	hasty  *goshell.Shell // of the scenes that do not wait for their key
 	server *httptest.Server
 	client *http.Client
 	begun  chan context.Context  // of each request, as the server sees it
 	fault  atomic.Pointer[error] // of the last request
+
+	overrun atomic.Pointer[func(context.Context) context.Context] // how a first run goes on after the end of its context, if not nil
 }
 
 func (l *lane) Observe(_ context.Context, e goshell.Event) { l.fault.Store(&e.Err) }
@@ -143,6 +157,9 @@ func newLane(t *testing.T, w *world, config goshell.Config, changes ...func(*pgx
 	var err error
 	l.shell, err = goshell.New(l.pool, config)
 	require.NoError(t, err)
+	config.LockTimeout = 50 * time.Millisecond
+	l.hasty, err = goshell.New(l.pool, config)
+	require.NoError(t, err)
 	transport := &http.Transport{DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	l.client = &http.Client{Transport: transport}
@@ -158,8 +175,13 @@ func (l *lane) serve() {
 		if s.run == nil {
 			continue
 		}
-		mux.Handle("POST "+s.path(), l.shell.Wrap(goshell.Operation{Action: s.name}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.run(w, r, l.count(keyOf(r), 1))
+		shell := l.shell
+		if s.hasty {
+			shell = l.hasty
+		}
+		mux.Handle("POST "+s.path(), shell.Wrap(goshell.Operation{Action: s.name}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			run := l.count(keyOf(r), 1)
+			s.run(w, r.WithContext(l.enter(r.Context(), run)), run)
 		})))
 	}
 	l.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -170,6 +192,16 @@ func (l *lane) serve() {
 	l.server.Start()
 }
 
+// enter returns the context of a run of the handler.
+func (l *lane) enter(ctx context.Context, run int) context.Context {
+	goOn := l.overrun.Load()
+	if goOn == nil || run > 1 {
+		return ctx
+	}
+	<-ctx.Done()
+	return (*goOn)(ctx)
+}
+
 func keyOf(r *http.Request) string { return r.Header.Get("Idempotency-Key") }
 
 // told is what the caller was told.
@@ -178,6 +210,10 @@ type told struct {
 	body     string
 	replayed bool
 	err      error
+}
+
+func (a told) inProgress() bool {
+	return a.status == 409 && strings.Contains(a.body, "request_in_progress")
 }
 
 func (a told) String() string {
@@ -215,15 +251,14 @@ func (l *lane) send(ctx context.Context, s *scene, key string) told {
 func (l *lane) do(ctx context.Context, s *scene, key string) told {
 	req := goshell.Request{Principal: l.user, Key: key, Action: s.name, Fingerprint: sha256.Sum256([]byte(s.name))}
 	resp, outcome, err := l.shell.Do(ctx, req, func(ctx context.Context) (goshell.Response, error) {
-		l.count(key, 1)
-		return s.do(ctx, key)
+		return s.do(l.enter(ctx, l.count(key, 1)), key)
 	})
 	a := told{resp.Status, string(resp.Body), outcome == goshell.Replay, nil}
 	switch {
 	case errors.Is(err, goshell.ErrUnavailable):
 		a.status = 503
 	case errors.Is(err, goshell.ErrInProgress):
-		a.status = 409
+		a.status, a.body = 409, "request_in_progress"
 	case err != nil:
 		a.status = 500
 	}
@@ -242,6 +277,7 @@ func (l *lane) idle(t *testing.T) {
 // warm runs the scene once for a key that does not matter, so that the connection is there and has its statements.
 func (l *lane) warm(t *testing.T, s *scene) {
 	t.Helper()
+	l.proxy.Heal()
 	pgtest.WaitFor(t, func() bool {
 		key := newKey()
 		end := s.begin(t, l, key)
@@ -251,11 +287,60 @@ func (l *lane) warm(t *testing.T, s *scene) {
 	l.idle(t)
 }
 
+// hold starts the first request of a scene and holds it at one message.
+func (l *lane) hold(t *testing.T, at stop) *held {
+	t.Helper()
+	l.warm(t, at.scene)
+	h := &held{lane: l, stop: at, key: newKey(), told: make(chan told, 1)}
+	h.end = at.scene.begin(t, l, h.key)
+	var ctx context.Context
+	ctx, h.leave = context.WithCancel(context.WithoutCancel(t.Context()))
+	t.Cleanup(h.leave)
+	for len(l.begun) > 0 {
+		<-l.begun
+	}
+	struck := l.proxy.Strike(at.fault(wire.Hold))
+	go func() { h.told <- l.send(ctx, at.scene, h.key) }()
+	await(t, struck, "the message to be held")
+	return h
+}
+
+// held is a request that is held.
+type held struct {
+	stop
+	lane  *lane
+	key   string
+	end   func() // of what the scene needs
+	leave func() // makes the client go
+	told  chan told
+}
+
+// goOn lets the request go on and returns what its caller is told.
+func (h *held) goOn(t *testing.T) told {
+	t.Helper()
+	h.lane.proxy.Heal()
+	select {
+	case a := <-h.told:
+		h.end()
+		return a
+	case <-time.After(patience):
+		require.FailNow(t, "waited in vain for an answer")
+		return told{}
+	}
+}
+
 // cold closes the connection.
 func (l *lane) cold(t *testing.T) {
 	t.Helper()
+	l.proxy.Heal()
 	l.idle(t)
 	l.pool.Reset()
+	l.gone(t)
+}
+
+// gone waits until the server has no process for this lane.
+func (l *lane) gone(t *testing.T) {
+	t.Helper()
 	pgtest.WaitFor(t, func() bool {
 		var processes int
 		require.NoError(t, l.sql.QueryRow(t.Context(), "select count(*) from pg_stat_activity where application_name = $1", l.name).Scan(&processes))
@@ -264,9 +349,8 @@ func (l *lane) cold(t *testing.T) {
 }
 
 // learn records the trips of an undisturbed run.
-func (l *lane) learn(t *testing.T, s *scene, prepare func()) []*wire.Trip {
+func (l *lane) learn(t *testing.T, s *scene) []*wire.Trip {
 	t.Helper()
-	prepare()
 	key := newKey()
 	end := s.begin(t, l, key)
 	trips := l.proxy.Record(func() {
@@ -285,20 +369,22 @@ func (l *lane) requireTold(t *testing.T, statuses []int, a told) {
 	}
 }
 
-// promise checks what must hold after a disturbed first request of a scene, of which the caller was told first:
+// promise checks what must hold after a disturbed first request of a scene, whatever its callers were told:
 //
 // The same request again gets the answer that an undisturbed one would have got, in at most tries tries. Then there is
-// one effect of a 2xx and none of any other answer; what is stored is what was told, to the byte, and is told again; the
-// pool is whole, with one clean connection; no lock, no transaction, no server process and no claim is left.
-func (l *lane) promise(t *testing.T, s *scene, key string, first told, tries int) {
+// one effect of a 2xx and none of any other answer; what is stored is what was told, once and to the byte, and is told
+// again; the pool is whole, with one clean connection; no lock, no transaction, no server process and no claim is left.
+func (l *lane) promise(t *testing.T, s *scene, key string, tries int, before ...told) {
 	t.Helper()
 	var last told
 	pgtest.WaitFor(t, func() bool {
-		tries--
 		last = l.send(t.Context(), s, key)
+		if !last.inProgress() { // the server may not have noticed yet that the first is gone
+			tries--
+		}
 		return tries == 0 || s.settled(last)
 	}, "the answer of an undisturbed request")
-	require.True(t, s.settled(last), "%v, after %v: %v", last, first, *l.fault.Load())
+	require.True(t, s.settled(last), "%v, after %v: %v", last, before, *l.fault.Load())
 
 	l.proxy.Heal()
 	l.whole(t, s, key)
@@ -306,38 +392,38 @@ func (l *lane) promise(t *testing.T, s *scene, key string, first told, tries int
 	again := l.send(t.Context(), s, key)
 	require.True(t, s.settled(again), again)
 	require.Equal(t, s.replay != 0, again.replayed, again)
-	if last.replayed {
-		require.Equal(t, last.body, again.body)
+	if s.replay == 0 {
+		return
 	}
-	if s.replay == s.last {
-		require.Equal(t, last.body, again.body)
-		if first.status == s.last {
-			require.Equal(t, first.body, again.body, "what was told first was not stored")
+	first := 0
+	for _, a := range append(before, last) {
+		if s.answered(a) {
+			first++
+		}
+		if a.replayed || s.answered(a) && s.last == s.replay {
+			require.Equal(t, again.body, a.body, "what was told is not what is stored")
 		}
 	}
-	if s.replay != 0 && first.status == s.last {
-		require.True(t, last.replayed, "what was told first was not stored")
-	}
-	l.whole(t, s, key)
+	require.LessOrEqual(t, first, 1, "first answers: %v", append(before, last))
 }
 
 // whole waits until nothing of the request is left but its effect and its record.
 func (l *lane) whole(t *testing.T, s *scene, key string) {
 	t.Helper()
 	l.idle(t)
-	var claims, gates, processes, busy, effects, rows int
+	var claims, rows, effects, gates, processes, busy int
 	pgtest.WaitFor(t, func() bool {
 		require.NoError(t, l.sql.QueryRow(t.Context(), `
 			select
-			  (select count(*) from pgidem.idempotency_keys k where k.key = $2 and k.state = 'in_progress'),
+			  (select count(*) from pgidem.idempotency_keys k where k.principal_id = $1 and k.key = $2 and k.state = 'in_progress'),
+			  (select count(*) from pgidem.idempotency_keys k where k.principal_id = $1 and k.key = $2),
+			  (select count(*) from effect e where e.key = $2),
 			  (select count(*) from pg_locks l join pg_database d on d.oid = l.database
 			   where d.datname = current_database() and l.locktype = 'advisory'
 			     and l.classid::bigint << 32 | l.objid::bigint = pgidem._gate($1, $2)),
-			  (select count(*) from pg_stat_activity a where a.application_name = $3),
-			  (select count(*) from pg_stat_activity a where a.application_name = $3 and a.state <> 'idle'),
-			  (select count(*) from effect e where e.key = $2),
-			  (select count(*) from pgidem.idempotency_keys k where k.key = $2)`,
-			l.user, key, l.name).Scan(&claims, &gates, &processes, &busy, &effects, &rows))
+			  count(*), count(*) filter (where a.state <> 'idle')
+			from pg_stat_activity a where a.application_name = $3`,
+			l.user, key, l.name).Scan(&claims, &rows, &effects, &gates, &processes, &busy))
 		require.Zero(t, claims, "a claim was committed without a response")
 		return gates == 0 && busy == 0 && processes <= 1
 	}, "the server is done with the request")
@@ -352,26 +438,106 @@ func (l *lane) whole(t *testing.T, s *scene, key string) {
 }
 
 // job is one disturbance, as a subtest.
-type job struct {
+type job[W any] struct {
 	name string
-	run  func(t *testing.T, l *lane)
+	run  func(t *testing.T, worker W)
 }
 
-// drive runs the jobs on the lanes, side by side: most of their time they wait.
-func drive(t *testing.T, lanes []*lane, jobs []job) {
+// drive runs the jobs, as many side by side as there are workers: most of their time they wait.
+func drive[W any](t *testing.T, workers []W, jobs []job[W]) {
 	t.Helper()
-	queue := make(chan job, len(jobs))
+	queue := make(chan job[W], len(jobs))
 	for _, j := range jobs {
 		queue <- j
 	}
 	close(queue)
 	var group sync.WaitGroup
-	for _, l := range lanes {
+	for _, worker := range workers {
 		group.Go(func() {
 			for j := range queue {
-				t.Run(j.name, func(t *testing.T) { j.run(t, l) })
+				t.Run(j.name, func(t *testing.T) { j.run(t, worker) })
 			}
 		})
 	}
 	group.Wait()
+}
+
+// newLanes returns lanes that are alike.
+func newLanes(t *testing.T, n int, w *world, config goshell.Config) []*lane {
+	t.Helper()
+	lanes := make([]*lane, n)
+	for i := range lanes {
+		lanes[i] = newLane(t, w, config)
+	}
+	return lanes
+}
+
+// stop is one message of the first request of a scene.
+type stop struct {
+	scene *scene
+	step  int
+	way   wire.Way
+}
+
+// distinct are the scenes that take a way of their own.
+func distinct() []*scene {
+	return slices.DeleteFunc(slices.Clone(scenes), func(s *scene) bool { return s.like != "" })
+}
+
+// stops are all messages of some scenes.
+func stops(scenes []*scene) (all []stop) {
+	for _, s := range scenes {
+		for i := range s.steps {
+			all = append(all, stop{s, i, wire.Ask}, stop{s, i, wire.Answer})
+		}
+	}
+	return all
+}
+
+func (at stop) String() string {
+	name := at.scene.name + ", "
+	if at.way == wire.Answer {
+		name += "the answer to "
+	}
+	return name + at.scene.steps[at.step].name
+}
+
+func (at stop) fault(kind wire.Kind) wire.Fault {
+	return wire.Fault{Trip: at.step + 1, Way: at.way, Kind: kind}
+}
+
+// lost is what the caller is told when the message gets lost.
+func (at stop) lost() int {
+	step := at.scene.steps[at.step]
+	if at.way == wire.Ask {
+		return step.ask
+	}
+	return step.answer
+}
+
+// last is what the caller may be told when the message gets through, with nothing behind it.
+func (at stop) last() []int {
+	step := at.scene.steps[at.step]
+	switch {
+	case at.way == wire.Ask:
+		return []int{step.ask, step.answer}
+	case at.step+1 == len(at.scene.steps):
+		return []int{step.answer, at.scene.first}
+	}
+	next := at.scene.steps[at.step+1]
+	return []int{step.answer, next.ask, next.answer}
+}
+
+// stores tells whether the message is about storing the response, which nobody can stop any more.
+func (at stop) stores() bool {
+	name := at.scene.steps[at.step].name
+	return name == completeStep || strings.HasSuffix(name, saveFinalStep)
+}
+
+// each makes jobs of stops.
+func each(all []stop, run func(t *testing.T, l *lane, at stop)) (jobs []job[*lane]) {
+	for _, at := range all {
+		jobs = append(jobs, job[*lane]{at.String(), func(t *testing.T, l *lane) { run(t, l, at) }})
+	}
+	return jobs
 }

@@ -105,18 +105,6 @@ func TestParseKey(t *testing.T) {
 	assert.Contains(t, howToMint, "pgidem key new")
 }
 
-func TestUnquoteKey(t *testing.T) {
-	for text, want := range map[string]string{`"abc"`: "abc", `"a\"b"`: `a"b`, `"a\\b"`: `a\b`, `"a b"`: "a b", `""`: "", `"\\"`: `\`, `"~"`: "~"} {
-		content, ok := unquoteKey(text)
-		assert.True(t, ok, text)
-		assert.Equal(t, want, content, text)
-	}
-	for _, text := range []string{`"`, `"abc`, `"a\qb"`, `"abc";p=1`, `"abc" `, `"a"b"`, `"\"`, `"a\`, "\"a\tb\"", "\"a\x7fb\"", `"ä"`} {
-		_, ok := unquoteKey(text)
-		assert.False(t, ok, text)
-	}
-}
-
 // Case 53: what net/http makes of the header lines on the wire.
 func TestParseKey_FromTheWire(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -153,43 +141,4 @@ func TestParseKey_FromTheWire(t *testing.T) {
 		assert.Equal(t, want, strings.TrimSpace(response.body), "%q", headers)
 		require.NoError(t, conn.Close())
 	}
-}
-
-func FuzzParseKey(f *testing.F) {
-	for _, seed := range []string{"", " ", `"`, `""`, keyV7, strings.ToUpper(keyV7), keyV4, `"` + keyV7 + `"`, `"a\"b"`, `"a\qb"`, `"abc";p=1`, `a"`, "\x00", "ä"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, line string) {
-		for _, format := range []KeyFormat{KeyUUIDv7, KeyUUID} {
-			key, err := parseKey([]string{line}, format)
-			if err != nil {
-				require.Empty(t, key)
-				require.IsType(t, keyError(""), err)
-				continue
-			}
-			require.Len(t, key, 36)
-			require.Equal(t, strings.ToLower(key), key)
-			again, err := parseKey([]string{key}, format)
-			require.NoError(t, err)
-			require.Equal(t, key, again, "idempotent")
-		}
-
-		printable := strings.Trim(line, " ") == line && line != "" && line[0] != '"'
-		for i := range len(line) {
-			printable = printable && ' ' <= line[i] && line[i] <= '~'
-		}
-		if !printable {
-			return
-		}
-		quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(line) + `"`
-		content, ok := unquoteKey(quoted)
-		require.True(t, ok)
-		require.Equal(t, line, content)
-		for _, format := range []KeyFormat{KeyUUIDv7, KeyUUID} {
-			bare, errBare := parseKey([]string{line}, format)
-			same, errQuoted := parseKey([]string{quoted}, format)
-			require.Equal(t, bare, same)
-			require.Equal(t, errBare, errQuoted)
-		}
-	})
 }

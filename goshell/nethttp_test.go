@@ -703,7 +703,13 @@ func TestNetHTTP_TimeoutHandlerInside(t *testing.T) {
 			late <- err
 			w.WriteHeader(201)
 		}), patience, "").ServeHTTP(w, r.WithContext(ctx))
-	}, order))
+	}, func(w http.ResponseWriter, r *http.Request) {
+		_, err := effect(r)
+		require.NoError(t, err)
+		hold.open() // while the only connection is in the transaction of this run
+		require.Error(t, <-late)
+		write(w, 201, `{}`)
+	}), withMaxConns(1))
 	key := newKey()
 	first := s.start(s.keyed(key, `{}`))
 	hold.reached(1)
@@ -712,8 +718,6 @@ func TestNetHTTP_TimeoutHandlerInside(t *testing.T) {
 	require.Empty(t, s.row(key))
 	second := s.post(key, `{}`)
 	requireFirst(t, 201, second)
-	hold.open()
-	require.Error(t, <-late)
 	require.Equal(t, 1, s.effects())
 	requireReplay(t, second, s.post(key, `{}`))
 }

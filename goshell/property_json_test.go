@@ -206,7 +206,7 @@ func sortedNames[V any](members map[string]V) []string {
 	return names
 }
 
-var codeUnits = regexp.MustCompile(`(?s)\\u([0-9a-fA-F]{4})|\\.|.`)
+var codeUnits = regexp.MustCompile(`(?s)\\u([0-9a-fA-F]{4})|\\.|[^\\]+`)
 
 // hasLoneSurrogate tells whether a JSON text holds half a surrogate pair, which encoding/json would replace.
 func hasLoneSurrogate(body []byte) bool {
@@ -221,54 +221,61 @@ func hasLoneSurrogate(body []byte) bool {
 	return high
 }
 
-// checkBody holds the canonical body against both other ways, and canonical bodies against being changed again: so no
-// body that counts as it came is the canonical body of another.
-func checkBody(t testing.TB, body []byte) (canonical []byte, ok bool) {
-	t.Helper()
-	printed, ok := printedBody(body)
-	if !ok {
-		printed = string(body)
-	}
-	canonical = canonicalBody(body)
-	require.Equal(t, printed, string(canonical), "%q", body)
-	if len(body) <= 800 { // jcs misreads longer numbers: see TestCanonicalBody_LongNumbers
-		require.Equal(t, string(referenceBody(t, body)), string(canonical), "%q", body)
-	}
-	if ok {
-		again, ok := printedBody(canonical)
-		require.True(t, ok, "the canonical form of %q is none", body)
-		require.Equal(t, string(canonical), again, "%q", body)
-		require.Equal(t, string(canonical), string(canonicalBody(canonical)), "%q", body)
-	}
-	return canonical, ok
+// checkedBody is a body whose canonical form was held against both other ways.
+type checkedBody struct {
+	body  []byte
+	form  []byte
+	exact bool // the form is canonical; else it is the body
+	value any  // of an exact form
 }
 
-// checkPair is what fingerprints are for: bodies share one when both are JSON with a canonical form and say the same, or
-// when they are the same bytes, and never otherwise.
-func checkPair(t testing.TB, a, b []byte) (same bool) {
+// checkBody also demands that canonical forms are canonical themselves, so that no body that counts as it came is the
+// form of another.
+func checkBody(t testing.TB, body []byte) checkedBody {
 	t.Helper()
-	_, okA := checkBody(t, a)
-	_, okB := checkBody(t, b)
-	equal := bytes.Equal(a, b) || okA && okB && equalExact(decodeExact(t, a), decodeExact(t, b))
-	query := ""
-	same = fingerprint("POST", "/", &query, canonicalBody(a)) == fingerprint("POST", "/", &query, canonicalBody(b))
-	require.Equal(t, equal, same, "%q and %q", a, b)
+	b := checkedBody{body: body, form: canonicalBody(body)}
+	printed, exact := printedBody(body)
+	if !exact {
+		printed = string(body)
+	}
+	require.Equal(t, printed, string(b.form), "%q", body)
+	if len(body) <= 800 { // jcs misreads longer numbers: see TestCanonicalBody_LongNumbers
+		require.Equal(t, string(referenceBody(t, body)), string(b.form), "%q", body)
+	}
+	if b.exact = exact; exact {
+		b.value = decodeExact(t, body)
+		again, exact := printedBody(b.form)
+		require.True(t, exact, "the canonical form of %q is none", body)
+		require.Equal(t, printed, again, "%q", body)
+		require.Equal(t, printed, string(canonicalBody(b.form)), "%q", body)
+	}
+	return b
+}
+
+// checkPair demands what fingerprints are for: bodies share one when both have a canonical form and say the same, or when
+// they are the same bytes, and never otherwise.
+func checkPair(t testing.TB, a, b checkedBody) (same bool) {
+	t.Helper()
+	same = fingerprint("POST", "/", nil, a.form) == fingerprint("POST", "/", nil, b.form)
+	equal := bytes.Equal(a.body, b.body) || a.exact && b.exact && equalExact(a.value, b.value)
+	require.Equal(t, equal, same, "%q and %q", a.body, b.body)
 	return same
 }
 
-// checkDocument spells a JSON text anew, which must not change its fingerprint, and changes it a little, which must.
-func checkDocument(t testing.TB, body []byte, random *rand.Rand) (canonical bool) {
+// checkDocument spells a body anew, which must not change its fingerprint, and changes it a little, which may.
+func checkDocument(t testing.TB, body []byte, random *rand.Rand) checkedBody {
 	t.Helper()
-	form, canonical := checkBody(t, body)
-	if canonical {
-		twin := spell(random, decodeExact(t, body))
-		require.True(t, checkPair(t, body, twin), "%q and %q say the same", body, twin)
+	b := checkBody(t, body)
+	if b.exact {
+		twin := spell(random, b.value)
+		require.True(t, checkPair(t, b, checkBody(t, twin)), "%q and %q say the same", body, twin)
 	}
-	if len(form) > 0 {
-		checkPair(t, body, broken(random, form))
-		checkPair(t, body, broken(random, body))
+	for _, text := range [][]byte{b.body, b.form} {
+		if len(text) > 0 {
+			checkPair(t, b, checkBody(t, broken(random, text)))
+		}
 	}
-	return canonical
+	return b
 }
 
 // broken returns a text with one byte changed, cut or put in.
@@ -396,15 +403,15 @@ func spellNumber(random *rand.Rand, literal string) string {
 
 func TestFingerprint_RandomDocuments(t *testing.T) {
 	random := rand.New(rand.NewPCG(8785, 1))
-	canonical, raw := 0, 0
-	for range 4_000 {
+	exact, raw := 0, 0
+	for range 500 {
 		body := spell(random, []any{randomValue(random, 4), randomValue(random, 4)})
-		if checkDocument(t, body, random) {
-			canonical++
+		if checkDocument(t, body, random).exact {
+			exact++
 		} else {
 			raw++
 		}
 	}
-	assert.Greater(t, canonical, 2_000)
-	assert.Greater(t, raw, 100)
+	assert.Greater(t, exact, 300)
+	assert.Greater(t, raw, 5)
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -32,7 +31,7 @@ func roundTrip(t *testing.T, conn net.Conn, request string) wireResponse {
 	return readResponse(t, conn)
 }
 
-func readResponse(t *testing.T, conn net.Conn) wireResponse {
+func readResponse(t testing.TB, conn net.Conn) wireResponse {
 	t.Helper()
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
@@ -41,8 +40,8 @@ func readResponse(t *testing.T, conn net.Conn) wireResponse {
 	return wireResponse{response.StatusCode, response.Header, string(body), response.Close}
 }
 
-// readingServer answers what readBody gives: the body or its error.
-func readingServer(t *testing.T, limit int64) *httptest.Server {
+// readingServer answers what readBody gives: the body, or the status of its error.
+func readingServer(t testing.TB, limit int64) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := readBody(w, r, limit)
 		switch {
@@ -53,44 +52,34 @@ func readingServer(t *testing.T, limit int64) *httptest.Server {
 		case err != nil:
 			panic(err)
 		}
-		_, _ = fmt.Fprintf(w, "%d bytes", len(body))
+		_, _ = w.Write(body)
 	}))
 	t.Cleanup(server.Close)
 	return server
 }
 
+// The client waits with the connection open; FuzzReadBody is about one that stops sending.
 func TestReadBody(t *testing.T) {
 	server := readingServer(t, 10)
 	head := "POST / HTTP/1.1\r\nHost: x\r\n"
 	for _, test := range []struct {
 		name, request string
-		cut           bool // the client stops sending
 		status        int
 		body          string
 	}{
-		{"none", head + "\r\n", false, 200, "0 bytes"},
-		{"empty", head + "Content-Length: 0\r\n\r\n", false, 200, "0 bytes"},
-		{"at the limit", head + "Content-Length: 10\r\n\r\n0123456789", false, 200, "10 bytes"},
-		{"over the limit", head + "Content-Length: 11\r\n\r\n0123456789a", false, 413, "0 bytes"},
-		{"chunked", head + "Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n5\r\n56789\r\n0\r\n\r\n", false, 200, "10 bytes"},
-		{"chunked over the limit", head + "Transfer-Encoding: chunked\r\n\r\n6\r\n012345\r\n5\r\n6789a\r\n0\r\n\r\n", false, 413, "0 bytes"},
-		// case 51
-		{"truncated", head + "Content-Length: 10\r\n\r\n01234", true, 400, "0 bytes"},
-		{"truncated before its first byte", head + "Content-Length: 10\r\n\r\n", true, 400, "0 bytes"},
-		{"without its last chunk", head + "Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n", true, 400, "0 bytes"},
-		{"cut in a chunk", head + "Transfer-Encoding: chunked\r\n\r\n5\r\n012", true, 400, "0 bytes"},
-		{"bad chunk", head + "Transfer-Encoding: chunked\r\n\r\nz\r\n", false, 400, "0 bytes"},
+		{"none", head + "\r\n", 200, ""},
+		{"empty", head + "Content-Length: 0\r\n\r\n", 200, ""},
+		{"at the limit", head + "Content-Length: 10\r\n\r\n0123456789", 200, "0123456789"},
+		{"over the limit", head + "Content-Length: 11\r\n\r\n0123456789a", 413, ""},
+		{"chunked", head + "Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n5\r\n56789\r\n0\r\n\r\n", 200, "0123456789"},
+		{"chunked over the limit", head + "Transfer-Encoding: chunked\r\n\r\n6\r\n012345\r\n5\r\n6789a\r\n0\r\n\r\n", 413, ""},
+		{"bad chunk", head + "Transfer-Encoding: chunked\r\n\r\nz\r\n", 400, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			conn, err := net.Dial("tcp", server.Listener.Addr().String())
 			require.NoError(t, err)
 			defer func() { _ = conn.Close() }()
-			_, err = io.WriteString(conn, test.request)
-			require.NoError(t, err)
-			if test.cut {
-				require.NoError(t, conn.(*net.TCPConn).CloseWrite())
-			}
-			response := readResponse(t, conn)
+			response := roundTrip(t, conn, test.request)
 			assert.Equal(t, test.status, response.status)
 			assert.Equal(t, test.body, response.body)
 			if test.status == 413 {

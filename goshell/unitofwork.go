@@ -66,19 +66,38 @@ var canceled = func() context.Context {
 	return ctx
 }()
 
-// abandon cuts a connection that somebody else still uses, which makes the server roll back. pgx cancels the statement
-// that runs there when it notices, or that would block the key as long.
+// closeLimit bounds the end of a connection that is given up. Nothing waits for it.
+const closeLimit = 5 * time.Second
+
+// abandon takes a connection that somebody else still uses out of the pool and closes it, which makes the server roll
+// back. The statement that runs there is cancelled first, or it would block the key as long: the server does not notice
+// that nobody waits any more, and PgBouncer knows no cancel for a client that is gone.
 func (u *unit) abandon() {
-	_ = u.conn.Hijack().PgConn().Conn().Close()
+	conn := u.conn.Hijack().PgConn()
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+		defer cancel()
+		_ = conn.CancelRequest(ctx)
+		_ = conn.Conn().Close()
+	}()
 }
 
-// destroy closes the connection, which makes the server roll back. It does not say goodbye: over a link that has fallen
-// silent pgx would wait 15 seconds for the answer, and the pool would be one connection short for as long.
+// destroy takes the connection out of the pool and closes it, which makes the server roll back. Where pgx has given it up
+// before, it gets the time to cancel the statement that ran there; over a link that has fallen silent it would take 15
+// seconds, and the pool would be one connection short for as long.
 func (u *unit) destroy() {
-	conn := u.conn.Conn()
-	_ = conn.PgConn().Conn().Close()
-	_ = conn.Close(context.Background())
-	u.conn.Release()
+	conn := u.conn.Hijack().PgConn()
+	if !conn.IsClosed() {
+		_ = conn.Conn().Close()
+		return
+	}
+	go func() {
+		select {
+		case <-conn.CleanupDone():
+		case <-time.After(closeLimit):
+			_ = conn.Conn().Close()
+		}
+	}()
 }
 
 // begin opens the transaction and claims the key in one trip.

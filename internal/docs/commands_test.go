@@ -37,7 +37,7 @@ var shows = map[string]map[string][]string{
 		"pgidem migrate status":          {"applied", "00001_schema.sql"},
 		"pgidem cleanup":                 {"CALL"},
 		"pgidem key show":                {"create_payment", "201"},
-		"pgidem migrate version --json":  {`"known_release"`},
+		"pgidem migrate version --json":  {`"program_release"`},
 		"psql -f sql/uninstall.sql":      {"COMMIT"},
 		"grant_operator('shop_dba')":     nil,
 		"attach_principals('public":      {"CALL"},

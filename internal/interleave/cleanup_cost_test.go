@@ -1,6 +1,7 @@
 package interleave
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,50 +20,66 @@ func TestCleanup_ABatchReadsOnlyWhatItDeletes(t *testing.T) {
 			  pg_stat_get_xact_tuples_returned('pgidem.idempotency_keys_pkey'::regclass) as "rows by the primary key",
 			  pg_stat_get_xact_tuples_returned('pgidem.idempotency_keys_expires_at_idx'::regclass) as "rows by expires_at"`)).ok().row()
 	}
-	fill := func() {
-		h.expired(20_000)
+	alive := func() {
 		h.exec(`
 			insert into pgidem.idempotency_keys (principal_id, key, action, request_sha256, expires_at)
 			select $1::uuid, gen_random_uuid(), 'test', sha256('the request'), now() + interval '1 hour' + n * interval '1 second'
-			from generate_series(1, 20000) n`, h.principal)
+			from generate_series(1, 5000) n
+			order by random()`, h.principal)
 	}
+	dead := func() { h.expired(5000) }
+	few := func() { h.expired(50) }
 	analyse := func() { h.exec("analyze pgidem.idempotency_keys") }
+	type steps []func()
 	for _, c := range []struct {
-		name         string
-		planned      func() // what the table was when the plan was made
-		afterwards   func()
-		planCacheAll string
+		name      string
+		before    steps // until the plan was made
+		after     steps
+		planCache string
 	}{
-		{"never analysed, planned when empty", func() {}, fill, "auto"},
-		{"never analysed, planned when full", fill, func() {}, "auto"},
-		{"analysed and planned when empty", analyse, fill, "auto"},
-		{"analysed and planned when small", func() { h.expired(100); analyse() }, fill, "auto"},
-		{"analysed when small, planned when full", func() { h.expired(100); analyse(); fill() }, func() {}, "auto"},
-		{"analysed and planned when full", func() { fill(); analyse() }, func() {}, "auto"},
-		{"a generic plan from the empty table", analyse, fill, "force_generic_plan"},
-		{"a generic plan from the full table", func() { fill(); analyse() }, func() {}, "force_generic_plan"},
-		{"a plan for each call", func() { fill(); analyse() }, func() {}, "force_custom_plan"},
+		{"never analysed, planned when empty", steps{}, steps{alive, dead}, "auto"},
+		{"never analysed, planned when full", steps{alive, dead}, steps{}, "auto"},
+		{"analysed and planned when empty", steps{analyse}, steps{alive, dead}, "auto"},
+		{"analysed and planned when small", steps{few, analyse}, steps{alive, dead}, "auto"},
+		{"analysed when small, planned when full", steps{few, analyse, alive, dead}, steps{}, "auto"},
+		{"analysed when all were alive", steps{alive, analyse, dead}, steps{}, "auto"},
+		{"analysed when few had expired", steps{alive, few, analyse, dead}, steps{}, "auto"},
+		{"analysed and planned when full", steps{alive, dead, analyse}, steps{}, "auto"},
+		{"a generic plan from the empty table", steps{analyse}, steps{alive, dead}, "force_generic_plan"},
+		{"a generic plan from the full table", steps{alive, dead, analyse}, steps{}, "force_generic_plan"},
 	} {
-		h.exec("truncate pgidem.idempotency_keys")
-		cleaner := h.session("cleaner")
-		cleaner.exec("set plan_cache_mode = " + c.planCacheAll)
-		c.planned()
-		for range 10 { // 50 rows, which can be in the way of the next batch as dead ones
-			cleaner.exec("select pgidem.cleanup_batch(5)")
-		}
-		c.afterwards()
-
-		cleaner.exec("begin")
-		before := reads(cleaner)
-		require.Equal(t, "5", cleaner.value("select pgidem.cleanup_batch(5)"), c.name)
-		for what, n := range reads(cleaner) {
-			limit := int64(0)
-			if what == "rows by expires_at" {
-				limit = 50 + 5
+		for _, batch := range []int64{5, 200} {
+			h.exec("truncate pgidem.idempotency_keys; delete from pg_statistic where starelid = 'pgidem.idempotency_keys'::regclass")
+			cleaner := h.session("cleaner")
+			cleaner.exec("set plan_cache_mode = " + c.planCache)
+			for _, step := range c.before {
+				step()
 			}
-			require.LessOrEqual(t, n.(int64)-before[what].(int64), limit, "%s: %s", c.name, what)
+			const calls = 8 // the first five are planned for themselves
+			for range calls {
+				if len(c.after) > 0 {
+					cleaner.exec("select pgidem.cleanup_batch($1)", batch)
+				}
+			}
+			for _, step := range c.after {
+				step()
+			}
+
+			name := fmt.Sprintf("%s, batches of %d", c.name, batch)
+			cleaner.exec("begin")
+			for call := range calls {
+				before := reads(cleaner)
+				require.Equal(t, fmt.Sprint(batch), cleaner.value("select pgidem.cleanup_batch($1)", batch), name)
+				for what, n := range reads(cleaner) {
+					limit := int64(0)
+					if what == "rows by expires_at" {
+						limit = int64(calls+call+1) * batch // its own and dead ones, which the calls before have deleted
+					}
+					require.LessOrEqual(t, n.(int64)-before[what].(int64), limit, "%s: %s in call %d", name, what, call+1)
+				}
+			}
+			cleaner.rollback()
 		}
-		cleaner.rollback()
 	}
 }
 

@@ -14,7 +14,7 @@ const cleanup = "call pgidem.cleanup()"
 // tableLock is how long the cleanup waits for a lock on the table. It waits for nothing else.
 const tableLock = 100 * time.Millisecond
 
-// expired records n keys that expired one second after another, the last an hour ago.
+// expired records n keys that expired one second after another, the last an hour ago. Their rows lie in no order.
 func (h *history) expired(n int) {
 	h.t.Helper()
 	h.exec(`
@@ -22,7 +22,8 @@ func (h *history) expired(n int) {
 		  (principal_id, key, action, request_sha256, state, response_status, response_body, created_at, expires_at)
 		select $1::uuid, gen_random_uuid(), 'test', sha256('the request'), 'completed', 201, '{}', now() - interval '2 days',
 		  now() - interval '1 hour' - n * interval '1 second'
-		from generate_series(0, $2::int - 1) n`, h.principal, n)
+		from generate_series(0, $2::int - 1) n
+		order by random()`, h.principal, n)
 }
 
 // recorded counts the keys, expired and alive.

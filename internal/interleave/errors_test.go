@@ -210,6 +210,23 @@ func TestErrors_ARoleWithoutGrantsDoesNotWait(t *testing.T) {
 	b.do(k.within(aMoment).begin()).is("in_progress")
 }
 
+// An operation that catches an error of the server in its own language and goes on: the server does not.
+func TestErrors_ASwallowedErrorOfTheOperationRollsAllBack(t *testing.T) {
+	h := newHistory(t)
+	a, b := h.session("A"), h.session("B")
+	k := h.key()
+
+	a.claim(k)
+	a.effect(k)
+	b.await(k)
+	a.do(sql("select 1 / 0")).fails("22012")
+	b.result().is("claimed") // an aborted transaction holds nothing, though it is still open
+	a.do(k.complete(`{}`)).fails("25P02")
+	require.Equal(t, "ROLLBACK", a.do(sql("commit")).ok().tag, "a lone COMMIT is no error")
+	require.Equal(t, "", h.effects(k))
+	require.Equal(t, "", h.stored(k))
+}
+
 // Two keys in one transaction, in opposite order: the server's own answer.
 func TestErrors_TwoKeysInOppositeOrderDeadlock(t *testing.T) {
 	h := newHistory(t)

@@ -122,6 +122,50 @@ func TestIsolation_AfterAWait(t *testing.T) {
 	}
 }
 
+// Case 06: what goes up can come as late as the COMMIT. Nothing is stored, and a waiter runs.
+func TestIsolation_ACommitThatFailsLeavesNothing(t *testing.T) {
+	h := newHistory(t)
+	a, b, rival := h.session("A"), h.session("B"), h.session("rival")
+	h.exec("create table doctors (name text primary key, on_call bool); insert into doctors values ('a', true), ('b', true)")
+	k := h.key()
+	leave := func(s *session, name string) {
+		s.exec("select count(*) from doctors where on_call")
+		s.exec("update doctors set on_call = false where name = '" + name + "'")
+	}
+
+	a.exec("begin isolation level serializable")
+	a.do(k.begin()).is("claimed")
+	rival.exec("begin isolation level serializable")
+	leave(a, "a")
+	leave(rival, "b")
+	a.effect(k)
+	b.await(k)
+	a.complete(k, `{"by": "A"}`)
+	rival.commit()
+	a.do(sql("commit")).fails("40001")
+	b.result().is("claimed")
+	require.Equal(t, "", h.stored(k))
+	require.Equal(t, "", h.effects(k))
+}
+
+// Keys of one table and one index page, claimed side by side under SERIALIZABLE, do not fail each other.
+func TestIsolation_OtherKeysAreNotDisturbed(t *testing.T) {
+	h := newHistory(t)
+	all := h.sessions(6)
+	keys := map[*session]request{}
+	for _, s := range all {
+		keys[s] = h.key()
+		s.exec("begin isolation level serializable")
+		s.do(keys[s].begin()).is("claimed")
+		s.effect(keys[s])
+	}
+	for _, s := range all {
+		s.complete(keys[s], `{}`)
+		s.commit()
+		require.Equal(t, s.name, h.effects(keys[s]))
+	}
+}
+
 // L7: a snapshot that still sees the expired row replaces that row or fails; it never sees two rows of one key.
 func TestIsolation_ATransactionSeesOneRowOfAKey(t *testing.T) {
 	h := newHistory(t)

@@ -156,7 +156,9 @@ func TestPrincipal_AnOperationThatDeletesItLosesItsClaim(t *testing.T) {
 	a.effect(k)
 	a.exec("delete from pgidem.principals where id = $1", h.principal)
 	b.await(k)
-	a.do(k.complete(`{}`)).fails("ID001")
+	var pgErr *pgconn.PgError
+	require.ErrorAs(t, a.do(k.complete(`{}`)).fails("ID001").err, &pgErr)
+	require.Contains(t, pgErr.Detail, "a cascade from its principal")
 	require.Equal(t, "ROLLBACK", a.do(sql("commit")).ok().tag)
 	b.result().is("claimed")
 	require.Equal(t, "", h.effects(k))

@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pgidem/pgidem/internal/pgserver"
 )
 
 var (
@@ -45,6 +47,7 @@ const stressTables = `
 type stress struct {
 	t       *testing.T
 	h       *history
+	url     string // what the workers connect to
 	workers []*stressWorker
 	answers chan stressAnswer
 	ended   int // lives that were ended early
@@ -62,7 +65,6 @@ type stressWorker struct {
 	name   string
 	random *rand.Rand
 	conn   *pgx.Conn
-	pid    chan uint32 // of the present connection; one element
 	bodies int
 	counts map[string]int
 	open   bool // the key of this round is also written by plain inserts
@@ -73,22 +75,41 @@ type stressWorker struct {
 // TestStress_EveryReplayIsOneCommittedEffect mixes all that can happen to a few keys with short lives, and then
 // compares what was answered with what was committed.
 func TestStress_EveryReplayIsOneCommittedEffect(t *testing.T) {
+	h := newHistory(t)
+	h.stress(t, h.db.URL+"&application_name=stress", func() {})
+}
+
+// The same through PgBouncer in transaction mode, with half as many servers as clients.
+func TestStress_ThroughPgBouncer(t *testing.T) {
+	h := newHistory(t)
+	bouncer, err := pgserver.StartPgBouncer(t.Context(), h.db.URL, map[string]string{
+		"default_pool_size":  fmt.Sprint(stressWorkers / 2),
+		"server_round_robin": "1",
+		"server_login_retry": "0", // else a server that is killed while PgBouncer connects would be a pause of 15 s
+	})
+	require.NoError(t, err)
+	stop := func() { require.NoError(t, bouncer.Stop()) }
+	t.Cleanup(stop)
+	h.stress(t, bouncer.URL(h.value("select current_database()"))+"&application_name=stress&default_query_exec_mode=cache_describe", stop)
+}
+
+// stress ends with disconnect, when all workers have hung up.
+func (h *history) stress(t *testing.T, url string, disconnect func()) {
+	t.Helper()
 	seed := *stressSeed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
 	t.Logf("seed %d, %v", seed, *stressTime)
-	h := newHistory(t)
 	h.exec(stressTables)
 	keys := make([]request, stressKeys)
 	for i := range keys {
 		keys[i] = h.key()
 	}
 
-	s := &stress{t: t, h: h, answers: make(chan stressAnswer, 1024)}
+	s := &stress{t: t, h: h, url: url, answers: make(chan stressAnswer, 1024)}
 	for i := range stressWorkers {
-		w := &stressWorker{stress: s, name: fmt.Sprint("w", i), random: rand.New(rand.NewPCG(seed, uint64(i))),
-			pid: make(chan uint32, 1), counts: map[string]int{}}
+		w := &stressWorker{stress: s, name: fmt.Sprint("w", i), random: rand.New(rand.NewPCG(seed, uint64(i))), counts: map[string]int{}}
 		w.connect()
 		require.False(t, t.Failed())
 		s.workers = append(s.workers, w)
@@ -111,7 +132,7 @@ func TestStress_EveryReplayIsOneCommittedEffect(t *testing.T) {
 		})
 	}
 	workers.Go(func() { s.clean(end) })
-	workers.Go(func() { s.kill(end, rand.New(rand.NewPCG(seed, stressWorkers))) })
+	workers.Go(func() { s.kill(end) })
 	workers.Wait()
 	close(s.answers)
 	collector.Wait()
@@ -136,6 +157,7 @@ func TestStress_EveryReplayIsOneCommittedEffect(t *testing.T) {
 	require.Less(t, worst, clause+slack)
 	s.checkLives()
 	s.checkReplays(replays)
+	disconnect()
 	h.until("not exists (select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend')")
 	require.Equal(t, "0", h.advisoryLocks())
 }
@@ -219,7 +241,7 @@ func (s *stress) clean(end time.Time) {
 }
 
 // kill ends the server process of one worker or another.
-func (s *stress) kill(end time.Time, random *rand.Rand) {
+func (s *stress) kill(end time.Time) {
 	conn, err := pgx.Connect(s.t.Context(), s.h.db.URL)
 	if err != nil {
 		s.t.Error(err)
@@ -227,10 +249,10 @@ func (s *stress) kill(end time.Time, random *rand.Rand) {
 	}
 	defer conn.Close(context.Background())
 	for tick := time.NewTicker(150 * time.Millisecond); time.Now().Before(end); <-tick.C {
-		w := s.workers[random.IntN(len(s.workers))]
-		pid := <-w.pid
-		w.pid <- pid
-		if _, err := conn.Exec(s.t.Context(), "select pg_terminate_backend($1)", pid); err != nil {
+		if _, err := conn.Exec(s.t.Context(), `
+			select pg_terminate_backend(pid) from pg_stat_activity
+			where datname = current_database() and application_name = 'stress'
+			order by random() limit 1`); err != nil {
 			s.t.Error("the killer: ", err)
 			return
 		}
@@ -238,17 +260,12 @@ func (s *stress) kill(end time.Time, random *rand.Rand) {
 }
 
 func (w *stressWorker) connect() {
-	conn, err := pgx.Connect(w.t.Context(), w.h.db.URL)
+	conn, err := pgx.Connect(w.t.Context(), w.url)
 	if err != nil {
 		w.t.Error(err)
 		return
 	}
-	select {
-	case <-w.pid:
-	default:
-	}
 	w.conn = conn
-	w.pid <- conn.PgConn().PID()
 }
 
 // errRolledBack ends a round that was rolled back on purpose.
@@ -356,8 +373,11 @@ func (w *stressWorker) unitOfWork(r request) error {
 	switch n := w.random.IntN(100); {
 	case n < 20:
 		return errRolledBack
-	case n < 25:
+	case n < 23:
 		return w.exec(sql("select pg_terminate_backend(pg_backend_pid())"))
+	case n < 25: // the client is gone in the middle
+		w.counts["clients gone"]++
+		_ = w.conn.PgConn().Conn().Close()
 	case n < 35:
 		return w.live(r, "stuck", body, claimedAt)
 	}

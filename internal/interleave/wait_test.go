@@ -157,6 +157,26 @@ func TestWait_AfterARollbackOneWaiterAtATimeRuns(t *testing.T) {
 	require.Equal(t, "0", h.advisoryLocks(), "with two transactions open")
 }
 
+// M7: nobody overtakes. The gate is held in shared mode, so a late caller could have it in that mode at once; but another
+// waits for it in exclusive mode.
+func TestWait_ALateCallerQueuesBehindTheWaiters(t *testing.T) {
+	h := newHistory(t)
+	foreign, b, late := h.session("foreign"), h.session("B"), h.session("late")
+	k := h.key()
+
+	foreign.exec("begin; select pg_advisory_xact_lock_shared(" + h.gate(k) + ")")
+	b.exec("begin")
+	b.start(k.begin())
+	b.waitBlocked(exclusiveGate)
+	late.await(k)
+	foreign.rollback()
+	b.result().is("claimed")
+	late.waitBlocked(sharedGate)
+	b.complete(k, `{"by": "B"}`)
+	b.commit()
+	late.result().replays(201, `{"by": "B"}`)
+}
+
 // Case 11, D3. The last owner ends only when the waiter has its answer: a wait that began anew with each owner would end one
 // whole bound later.
 func TestWait_TheBoundIsATotalOverAllOwners(t *testing.T) {

@@ -37,7 +37,7 @@ begin
     raise exception using
       errcode = 'ID001',
       message = 'no claim of this transaction to complete',
-      detail = 'The key is not in progress in this transaction: idem_begin did not answer claimed here, was undone by ROLLBACK TO or an exception block, or the claim was completed before.',
+      detail = 'The key is not in progress in this transaction: idem_begin did not answer claimed here, was undone by ROLLBACK TO or an exception block, the claim was completed before, or the operation deleted it, as a cascade from its principal does.',
       hint = 'Roll back. Call idem_begin first and outside any savepoint, idem_complete once and last, both in one transaction and for the same principal and key.';
   end if;
   return r;

@@ -412,7 +412,7 @@ begin
     raise exception using
       errcode = 'ID001',
       message = 'no claim of this transaction to complete',
-      detail = 'The key is not in progress in this transaction: idem_begin did not answer claimed here, was undone by ROLLBACK TO or an exception block, or the claim was completed before.',
+      detail = 'The key is not in progress in this transaction: idem_begin did not answer claimed here, was undone by ROLLBACK TO or an exception block, the claim was completed before, or the operation deleted it, as a cascade from its principal does.',
       hint = 'Roll back. Call idem_begin first and outside any savepoint, idem_complete once and last, both in one transaction and for the same principal and key.';
   end if;
   return r;
@@ -912,7 +912,7 @@ security invoker
 as $$
 declare
   v_size integer := p_batch_size;
-  v_pause constant double precision := extract(epoch from p_pause);
+  v_pause constant numeric := extract(epoch from p_pause);
   v_deleted integer;
   v_batch integer := 0;
 begin
@@ -955,7 +955,7 @@ p_batch_size: how many rows one transaction deletes, at least 1; null means
   settings.cleanup_batch_size.
 p_max_batches: after how many batches to stop, at least 1; null means no limit.
 p_pause: how long to wait between batches: an interval of more than zero and at most 1 hour; null
-  means not at all.
+  means not at all. Keep it short: VACUUM keeps what dies during a pause until its end.
 
 Returns:
 Nothing.

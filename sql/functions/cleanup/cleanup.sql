@@ -12,7 +12,7 @@ security invoker
 as $$
 declare
   v_size integer := p_batch_size;
-  v_pause constant double precision := extract(epoch from p_pause);
+  v_pause constant numeric := extract(epoch from p_pause);
   v_deleted integer;
   v_batch integer := 0;
 begin
@@ -55,7 +55,7 @@ p_batch_size: how many rows one transaction deletes, at least 1; null means
   settings.cleanup_batch_size.
 p_max_batches: after how many batches to stop, at least 1; null means no limit.
 p_pause: how long to wait between batches: an interval of more than zero and at most 1 hour; null
-  means not at all.
+  means not at all. Keep it short: VACUUM keeps what dies during a pause until its end.
 
 Returns:
 Nothing.
