@@ -16,7 +16,7 @@ demo: ## See it work: a server, the schema, requests and their repeats
 	@go run ./cmd/pgidem demo
 
 .PHONY: test
-test: setup verify test-sql test-go ## Install what is missing, then check and test everything
+test: setup verify test-sql test-go test-pgbouncer ## Install what is missing, then check and test everything
 
 .PHONY: setup
 setup: ## Install what the tests need
@@ -30,6 +30,14 @@ test-sql: ## Run the pgTAP tests; TESTS=sql/tests/idem_begin for some
 test-go: ## Run the Go tests with the race detector
 	go test -race ./...
 
+# The tests of every file that starts a site, whose pool PGIDEM_TEST_PGBOUNCER leads through a PgBouncer. Not the one that
+# waits for idle connections to break with the server's: PgBouncer keeps them, see TestPgBouncer_Unavailable.
+.PHONY: test-pgbouncer
+test-pgbouncer: ## Run the tests of goshell again, through a PgBouncer in transaction mode
+	@tests=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' $$(grep -l 'newSite(' goshell/*_test.go) | paste -s -d '|' -) && \
+	[ -n "$$tests" ] && PGIDEM_TEST_PGBOUNCER=exec go test -race -timeout 20m ./goshell \
+		-run "^($$tests)$$" -skip '^TestUnavailable_DatabaseIsDown$$'
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target, one after another; FUZZTIME=5m for longer than 30s each
 	@list=$$(go test -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \
@@ -38,7 +46,7 @@ fuzz: ## Run every fuzz target, one after another; FUZZTIME=5m for longer than 3
 		while read -r package target; do \
 			count=$$((count + 1)); \
 			echo "fuzz: $$target of $$package"; \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || failed="$$failed $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s "$$package" </dev/null || failed="$$failed $$target"; \
 		done; \
 		[ $$count -gt 0 ] || { echo 'fuzz: no fuzz target found' >&2; exit 1; }; \
 		[ -z "$$failed" ] || { echo "fuzz: failed:$$failed" >&2; exit 1; }; \

@@ -105,16 +105,29 @@ func newSite(t *testing.T, handler http.HandlerFunc, changes ...func(*plan)) *si
 }
 
 // connect makes the shell's pool. PGIDEM_TEST_PGBOUNCER, with a default_query_exec_mode of pgx as its value, leads those
-// of all sites through a PgBouncer; the test's own connections stay direct.
+// of all sites through a PgBouncer; the test's own connections stay direct, and so do pools that set up their sessions:
+// a client of PgBouncer in transaction mode has none.
 func (s *site) connect(p *plan) *pgxpool.Pool {
 	s.t.Helper()
-	if mode := os.Getenv("PGIDEM_TEST_PGBOUNCER"); mode != "" && p.through == nil {
+	mode := os.Getenv("PGIDEM_TEST_PGBOUNCER")
+	if mode != "" && p.through == nil && !s.setsUpSessions(p.pool) {
 		p.through = sharedPooler(s.t, s.db, mode)
 	}
 	if p.through == nil {
 		return s.db.Pool(s.t, p.pool)
 	}
 	return p.through.pool(s, p)
+}
+
+func (s *site) setsUpSessions(configure func(*pgxpool.Config)) bool {
+	s.t.Helper()
+	config, err := pgxpool.ParseConfig(s.db.URL)
+	require.NoError(s.t, err)
+	before := len(config.ConnConfig.RuntimeParams)
+	if configure != nil {
+		configure(config)
+	}
+	return config.AfterConnect != nil || len(config.ConnConfig.RuntimeParams) != before
 }
 
 func (s *site) serve(root http.Handler, listen func(net.Listener) net.Listener) {

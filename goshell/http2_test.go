@@ -118,6 +118,7 @@ func TestHTTP2_TruncatedBody(t *testing.T) {
 	for _, e := range s.events.wait(t, 2) {
 		require.Empty(t, e.Outcome)
 		require.Zero(t, e.Attempts)
+		require.Equal(t, 400, e.Status)
 	}
 	requireRuns(t, s, 0, 0)
 	require.Zero(t, s.rows())

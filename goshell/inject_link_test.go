@@ -2,8 +2,10 @@ package goshell_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,8 +17,8 @@ import (
 )
 
 // strike breaks one message of the first request of a scene and holds the shell to its promise. The statuses are what the
-// caller may be told.
-func (l *lane) strike(t *testing.T, s *scene, f wire.Fault, statuses []int, tries int) {
+// caller may be told. heal says that the link is mended before the request is repeated.
+func (l *lane) strike(t *testing.T, s *scene, f wire.Fault, statuses []int, tries int, heal bool) {
 	t.Helper()
 	key := newKey()
 	end := s.begin(t, l, key)
@@ -24,7 +26,7 @@ func (l *lane) strike(t *testing.T, s *scene, f wire.Fault, statuses []int, trie
 	first := l.send(t.Context(), s, key)
 	await(t, struck, "the message")
 	l.requireTold(t, statuses, first)
-	if f.Kind == wire.Blackout {
+	if heal {
 		l.proxy.Heal()
 	}
 	end()
@@ -49,7 +51,7 @@ func TestInject_ConnectionBreaks(t *testing.T) {
 				f.Pass = pass
 				jobs = append(jobs, job[*lane]{at.String() + what, func(t *testing.T, l *lane) {
 					l.warm(t, s)
-					l.strike(t, s, f, statuses, tries)
+					l.strike(t, s, f, statuses, tries, false)
 				}})
 			}
 			ask, answer := stop{s, i, wire.Ask}, stop{s, i, wire.Answer}
@@ -97,7 +99,7 @@ func TestInject_NewConnectionBreaks(t *testing.T) {
 			strike := func(what string, way wire.Way, pass func([]byte) int) {
 				jobs = append(jobs, job[*lane]{fmt.Sprintf("%s, trip %d of %d%s", s.name, i+1, len(trips), what), func(t *testing.T, l *lane) {
 					l.cold(t)
-					l.strike(t, s, wire.Fault{Trip: i + 1, Way: way, Pass: pass}, statuses, 1)
+					l.strike(t, s, wire.Fault{Trip: i + 1, Way: way, Pass: pass}, statuses, 1, false)
 				}})
 			}
 			strike(" is lost", wire.Ask, nil)
@@ -132,11 +134,22 @@ func TestInject_ConnectionFallsSilent(t *testing.T) {
 	lanes := impatient(newLanes(t, 24, w, goshell.Config{
 		LockTimeout: 50 * time.Millisecond, FinishTimeout: 4 * time.Second, HandlerLimit: time.Second,
 	}))
-	drive(t, lanes, each(stops(scenes), func(t *testing.T, l *lane, at stop) {
+	// Where the operation goes on in another transaction, it meets its own former one: 409.
+	jobs := each(stops(scenes), func(t *testing.T, l *lane, at stop) {
 		l.warm(t, at.scene)
-		// Where the operation goes on in another transaction, it meets its own former one: 409.
-		l.strike(t, at.scene, at.fault(wire.Silence), []int{at.lost(), 409}, -1)
-	}))
+		l.strike(t, at.scene, at.fault(wire.Silence), []int{at.lost(), 409}, -1, false)
+	})
+	// A transaction of which the server has heard half a batch is not idle: it ends with the connection, which the server's
+	// keepalives find dead.
+	for _, j := range each(stops(distinct()), func(t *testing.T, l *lane, at stop) {
+		l.warm(t, at.scene)
+		f := at.fault(wire.Silence)
+		f.Pass = wire.Half
+		l.strike(t, at.scene, f, append(at.last(), 409), -1, true)
+	}) {
+		jobs = append(jobs, job[*lane]{j.name + ", in the middle", j.run})
+	}
+	drive(t, lanes, jobs)
 }
 
 // The same for the whole link: there is no way to a new connection either.
@@ -148,12 +161,12 @@ func TestInject_LinkFallsSilent(t *testing.T) {
 	}))
 	drive(t, lanes, each(stops(distinct()), func(t *testing.T, l *lane, at stop) {
 		l.warm(t, at.scene)
-		l.strike(t, at.scene, at.fault(wire.Blackout), []int{at.lost(), 503}, -1)
+		l.strike(t, at.scene, at.fault(wire.Blackout), []int{at.lost(), 503}, -1, true)
 	}))
 }
 
-// A message or an answer comes so late that the shell has given up, and then it does come: before the caller repeats the
-// request, or after.
+// A message or an answer comes so late that the shell has given up, and then it does come: before the request is repeated,
+// or after.
 func TestInject_MessageIsLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
@@ -180,4 +193,69 @@ func TestInject_MessageIsLate(t *testing.T) {
 		jobs = append(jobs, job[*lane]{j.name + ", after a repeat", j.run})
 	}
 	drive(t, lanes, jobs)
+}
+
+// COMMIT takes the server longer than the shell waits, as does storing a final 4xx. pgx cancels it then, in vain or not.
+func TestInject_ServerIsSlow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pgtest.New(t))
+	w.exec(t, `create function wait_at_completion() returns trigger language plpgsql as $$
+		begin perform pg_advisory_xact_lock(42); return null; end $$;
+		create constraint trigger wait_at_completion after update on pgidem.idempotency_keys
+		  deferrable initially deferred for each row execute function wait_at_completion()`)
+	l := newLane(t, w, goshell.Config{LockTimeout: 50 * time.Millisecond, FinishTimeout: 300 * time.Millisecond})
+	for _, s := range scenes {
+		if s.replay == 0 || s.setup != nil {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			l.warm(t, s)
+			blocker, err := w.sql.Begin(t.Context())
+			require.NoError(t, err)
+			defer func() { _ = blocker.Rollback(context.Background()) }()
+			_, err = blocker.Exec(t.Context(), "select pg_advisory_xact_lock(42)")
+			require.NoError(t, err)
+			key := newKey()
+			first := l.send(t.Context(), s, key)
+			l.requireTold(t, []int{503}, first)
+			require.NoError(t, blocker.Rollback(t.Context()))
+			l.promise(t, s, key, -1, first)
+		})
+	}
+}
+
+// A cancel that comes late is reported behind the tag of COMMIT: the transaction did commit, and the caller hears so.
+func TestInject_ErrorBehindCommit(t *testing.T) {
+	t.Parallel()
+	l := newLane(t, newWorld(t, pgtest.New(t)), goshell.Config{LockTimeout: 5 * time.Second})
+	for _, s := range distinct() {
+		if s.last != 201 || s.setup != nil {
+			continue
+		}
+		l.warm(t, s)
+		var done atomic.Bool
+		l.proxy.Tamper(func(way wire.Way, piece []byte) []byte {
+			const fields, ready = "SERROR\x00VERROR\x00C57014\x00Mcanceling statement\x00\x00", 6 // bytes of ReadyForQuery
+			if way == wire.Ask || !bytes.Contains(piece, []byte("COMMIT\x00")) || !done.CompareAndSwap(false, true) {
+				return piece
+			}
+			end := len(piece) - ready
+			return slices.Concat(piece[:end], []byte{'E', 0, 0, 0, byte(4 + len(fields))}, []byte(fields), piece[end:])
+		})
+		key := newKey()
+		first := l.send(t.Context(), s, key)
+		require.True(t, done.Load())
+		l.requireTold(t, []int{201}, first)
+		l.promise(t, s, key, 1, first)
+	}
+}
+
+// The first request of a process does not know how long the settings let it wait: a server that falls silent is given up
+// all the same.
+func TestInject_SilentServerBeforeTheSettingsAreKnown(t *testing.T) {
+	t.Parallel()
+	s := scenes[0]
+	l := newLane(t, newWorld(t, pgtest.New(t)), goshell.Config{FinishTimeout: 100 * time.Millisecond})
+	require.NoError(t, l.pool.Ping(t.Context())) // connected
+	l.strike(t, s, wire.Fault{Trip: 1, Kind: wire.Silence}, []int{503}, -1, true)
 }

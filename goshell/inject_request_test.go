@@ -12,7 +12,7 @@ import (
 	"github.com/pgidem/pgidem/internal/pgtest"
 )
 
-// Case 42: the caller goes while a message or an answer is under way: his TCP connection is closed, or his context is
+// Case 42: the caller goes while a message or an answer is under way: the TCP connection is closed, or the context is
 // cancelled. What is being stored then is stored.
 func TestInject_CallerLeaves(t *testing.T) {
 	t.Parallel()
@@ -23,7 +23,7 @@ func TestInject_CallerLeaves(t *testing.T) {
 		runs := l.count(h.key, 0)
 		h.leave()
 		if at.scene.do == nil {
-			await(t, (<-l.begun).Done(), "the server to notice")
+			await(t, l.arrived(t).Done(), "the server to notice")
 		}
 		first := h.goOn(t)
 		l.promise(t, at.scene, h.key, -1, first)
@@ -31,6 +31,38 @@ func TestInject_CallerLeaves(t *testing.T) {
 			require.Equal(t, runs, l.count(h.key, 0), "the handler ran again for a stored response")
 		}
 	}))
+}
+
+// Case 42 (a): the caller goes while the handler runs, which notices and goes on all the same: that counts.
+func TestInject_CallerLeavesTheHandler(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pgtest.New(t))
+	l := newLane(t, w, goshell.Config{LockTimeout: 5 * time.Second})
+	for _, s := range scenes {
+		if s.setup != nil {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			l.warm(t, s)
+			goOn := context.WithoutCancel
+			l.overrun.Store(&goOn)
+			defer l.overrun.Store(nil)
+			key := newKey()
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			told := make(chan told)
+			go func() { told <- l.send(ctx, s, key) }()
+			pgtest.WaitFor(t, func() bool { return l.count(key, 0) == 1 }, "the handler to run")
+			leave()
+			first := <-told
+			pgtest.WaitFor(t, func() bool { return l.pool.Stat().AcquiredConns() == 0 }, "the request to end")
+			runs := l.count(key, 0)
+			l.promise(t, s, key, 1, first)
+			if s.replay != 0 && s.name != "201 after 40001" { // no new attempt is begun for a caller who has gone
+				require.Equal(t, runs, l.count(key, 0), "the handler ran again for a stored response")
+			}
+		})
+	}
 }
 
 // The HTTP server is shut down while a message or an answer is under way: the request comes to its end as if nothing had
@@ -88,14 +120,15 @@ func TestInject_HandlerOverrunsItsLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	lanes := newLanes(t, 8, w, goshell.Config{LockTimeout: 5 * time.Second, HandlerLimit: 300 * time.Millisecond})
+	const over = "with the context that is over"
 	var jobs []job[*lane]
 	for _, s := range scenes {
 		if s.careless {
 			continue // its statement fails before it is sent, which nobody but the handler can know
 		}
 		for name, goOn := range map[string]func(context.Context) context.Context{
-			"with the context that is over": func(ctx context.Context) context.Context { return ctx },
-			"without the context":           context.WithoutCancel,
+			over:                  func(ctx context.Context) context.Context { return ctx },
+			"without the context": context.WithoutCancel,
 		} {
 			jobs = append(jobs, job[*lane]{s.name + ", " + name, func(t *testing.T, l *lane) {
 				l.warm(t, s)
@@ -104,6 +137,11 @@ func TestInject_HandlerOverrunsItsLimit(t *testing.T) {
 				key := newKey()
 				end := s.begin(t, l, key)
 				first := l.send(t.Context(), s, key)
+				status := s.first
+				if name == over && s.steps[1].name == effectStep {
+					status = s.steps[1].ask
+				}
+				l.requireTold(t, []int{status}, first)
 				end()
 				l.promise(t, s, key, -1, first)
 			}})
@@ -132,7 +170,7 @@ func TestInject_PoolIsExhausted(t *testing.T) {
 	}
 }
 
-// The caller goes while he waits for a connection.
+// The caller goes while the request waits for a connection.
 func TestInject_CallerLeavesThePool(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
@@ -146,9 +184,9 @@ func TestInject_CallerLeavesThePool(t *testing.T) {
 			told := make(chan told)
 			go func() { told <- l.send(ctx, s, key) }()
 			if s.do == nil {
-				gone := <-l.begun
+				ctx := l.arrived(t)
 				leave()
-				await(t, gone.Done(), "the server to notice")
+				await(t, ctx.Done(), "the server to notice")
 			}
 			leave()
 			first := <-told
@@ -164,9 +202,7 @@ func TestInject_CallerLeavesThePool(t *testing.T) {
 func (l *lane) exhaust(t *testing.T, s *scene) (release func()) {
 	t.Helper()
 	l.warm(t, s)
-	for len(l.begun) > 0 {
-		<-l.begun
-	}
+	l.forget()
 	conn, err := l.pool.Acquire(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(conn.Release)

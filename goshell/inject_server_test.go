@@ -21,7 +21,7 @@ type outage struct {
 	name   string
 	strike func(t *testing.T)
 	mend   func(t *testing.T)
-	told   func(at stop) []int // what the caller may be told; nil: what he is told when the connection breaks, or 503
+	told   func(at stop) []int // what the caller may be told; nil: 503, or the same as when the connection breaks
 }
 
 // The server crashes, or does another of the things that servers do, while requests of every kind are held at every
@@ -128,12 +128,6 @@ func TestInject_ServerOutage(t *testing.T) {
 			drive(t, slices.Repeat([]int{0}, 8), jobs)
 		})
 	}
-}
-
-func (w *world) exec(t *testing.T, sql string, args ...any) {
-	t.Helper()
-	_, err := w.sql.Exec(context.Background(), sql, args...)
-	require.NoError(t, err)
 }
 
 // The server ends a connection that lies in the pool. The request that gets it is turned away, and its repeat is served.

@@ -46,9 +46,15 @@ func newWorld(t *testing.T, db *pgtest.DB) *world {
 		c.MaxConns = 20
 		c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return true } // the server may have been restarted
 	}), user: newKey(), runs: map[string]int{}}
-	_, err := w.sql.Exec(t.Context(), "create table effect (key uuid); create index on effect (key); select pgidem.register_principal('"+w.user+"')")
-	require.NoError(t, err)
+	w.exec(t, "create table effect (key uuid); create index on effect (key)")
+	w.exec(t, "select pgidem.register_principal($1)", w.user)
 	return w
+}
+
+func (w *world) exec(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	_, err := w.sql.Exec(context.Background(), sql, args...)
+	require.NoError(t, err)
 }
 
 // requireNoGoroutine checks, when the test is over, that no goroutine is left in the shell of all that the calling one has
@@ -222,6 +228,8 @@ func (a told) String() string {
 
 // send sends the request of a scene and returns what the caller is told.
 func (l *lane) send(ctx context.Context, s *scene, key string) told {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	if s.do != nil {
 		return l.do(ctx, s, key)
 	}
@@ -265,7 +273,7 @@ func (l *lane) do(ctx context.Context, s *scene, key string) told {
 	return a
 }
 
-// idle waits until the pool has nothing to do: no connection is in use, being made or being closed.
+// idle waits until the pool has nothing to do: no connection is in use or being made.
 func (l *lane) idle(t *testing.T) {
 	t.Helper()
 	pgtest.WaitFor(t, func() bool {
@@ -296,13 +304,30 @@ func (l *lane) hold(t *testing.T, at stop) *held {
 	var ctx context.Context
 	ctx, h.leave = context.WithCancel(context.WithoutCancel(t.Context()))
 	t.Cleanup(h.leave)
-	for len(l.begun) > 0 {
-		<-l.begun
-	}
+	l.forget()
 	struck := l.proxy.Strike(at.fault(wire.Hold))
 	go func() { h.told <- l.send(ctx, at.scene, h.key) }()
 	await(t, struck, "the message to be held")
 	return h
+}
+
+// forget drops what the server has begun before.
+func (l *lane) forget() {
+	for len(l.begun) > 0 {
+		<-l.begun
+	}
+}
+
+// arrived returns the context of the next request that has come to the server.
+func (l *lane) arrived(t *testing.T) context.Context {
+	t.Helper()
+	select {
+	case ctx := <-l.begun:
+		return ctx
+	case <-time.After(patience):
+		require.FailNow(t, "waited in vain for a request")
+		return nil
+	}
 }
 
 // held is a request that is held.

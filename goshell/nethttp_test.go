@@ -116,11 +116,12 @@ func TestNetHTTP_SwitchingProtocols(t *testing.T) {
 func TestNetHTTP_StatusOutOfRange(t *testing.T) {
 	t.Parallel()
 	var play script
-	var recovered any
+	recovered := make(chan any, 1)
 	s := newSite(t, play.run, outside(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer func() {
-				if recovered = recover(); recovered != nil {
+				if value := recover(); value != nil {
+					recovered <- value
 					panic(http.ErrAbortHandler)
 				}
 			}()
@@ -136,7 +137,7 @@ func TestNetHTTP_StatusOutOfRange(t *testing.T) {
 			t.Error("went on")
 		})
 		require.Error(t, s.try(s.keyed(key, `{}`)).err, "the connection is cut")
-		require.Equal(t, fmt.Sprintf("invalid WriteHeader code %d", status), recovered)
+		require.Equal(t, fmt.Sprintf("invalid WriteHeader code %d", status), <-recovered)
 		require.Empty(t, s.row(key))
 		require.Zero(t, s.effects())
 	}

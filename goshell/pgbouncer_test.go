@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -82,38 +85,50 @@ func databaseName(t testing.TB, db *pgtest.DB) string {
 	return config.Database
 }
 
-// pool makes the pool of a site. The site that made the database sees to it that all connections to the server are there
-// from the start, and that nobody has left anything on them in the end.
+// pool makes the pool of a site. Where the site made the database, all connections to the server are there when the pool
+// makes its first, and nobody has left anything on them in the end.
 func (p *pooler) pool(s *site, to *plan) *pgxpool.Pool {
 	s.t.Helper()
-	pool := (&pgtest.DB{URL: p.url(s.t, s.db)}).Pool(s.t, to.pool)
+	url := p.url(s.t, s.db)
+	connectAll := sync.OnceValue(func() error { return p.everyServer(url, func(pgx.Tx) {}) })
+	pool := (&pgtest.DB{URL: url}).Pool(s.t, func(c *pgxpool.Config) {
+		if to.pool != nil {
+			to.pool(c)
+		}
+		if to.beside == nil {
+			c.BeforeConnect = func(context.Context, *pgx.ConnConfig) error { return connectAll() }
+		}
+	})
 	if to.beside != nil {
 		return pool
 	}
-	p.everyServer(s.t, s.db, func(pgx.Tx) {})
 	s.t.Cleanup(func() {
-		switch {
-		case s.t.Failed():
+		if s.t.Failed() {
 			s.t.Log("PgBouncer:\n", p.Log(databaseName(s.t, s.db)))
-		default:
-			p.everyServer(s.t, s.db, func(tx pgx.Tx) { require.Empty(s.t, leftBehind(s.t, tx)) })
+		} else {
+			require.NoError(s.t, p.everyServer(url, func(tx pgx.Tx) { require.Empty(s.t, leftBehind(s.t, tx)) }))
 		}
 	})
 	return pool
 }
 
 // everyServer holds all connections that PgBouncer may have to the server at the same time, and calls f with each.
-func (p *pooler) everyServer(t testing.TB, db *pgtest.DB, f func(tx pgx.Tx)) {
-	t.Helper()
+func (p *pooler) everyServer(url string, f func(tx pgx.Tx)) error {
+	ctx := context.Background()
 	for range p.size {
-		conn, err := pgx.Connect(context.Background(), p.url(t, db))
-		require.NoError(t, err)
-		defer conn.Close(context.Background())
-		tx, err := conn.Begin(context.Background())
-		require.NoError(t, err)
-		defer tx.Rollback(context.Background()) // else PgBouncer breaks the connection to the server
+		conn, err := pgx.Connect(ctx, url)
+		if err != nil {
+			return err
+		}
+		defer conn.Close(ctx)
+		tx, err := conn.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback(ctx) // else PgBouncer breaks the connection to the server
 		f(tx)
 	}
+	return nil
 }
 
 // leftBehind says what a session has that a new one has not: settings, apart from those that PgBouncer keeps per client,
@@ -131,6 +146,62 @@ func leftBehind(t testing.TB, tx pgx.Tx) (found string) {
 		  (select string_agg('temporary ' || relname, ', ') from pg_class where relpersistence = 't'),
 		  (select string_agg('channel ' || channel, ', ') from pg_listening_channels() as channel))`).Scan(&found))
 	return found
+}
+
+// What the guide gives to copy works: the lines for PgBouncer, and those for pgx, which are guidePool.
+func TestPgBouncer_Guide(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../docs/pgbouncer.md")
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?s)```(text|go)\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
+	require.Len(t, blocks, 2)
+	tests, err := os.ReadFile("pgbouncer_test.go")
+	require.NoError(t, err)
+	require.Contains(t, strings.ReplaceAll(string(tests), "\n\t", "\n"), blocks[1][2])
+
+	var settings []string
+	for _, line := range strings.Split(strings.TrimSpace(blocks[0][2]), "\n")[1:] {
+		name, value, ok := strings.Cut(line, " = ")
+		require.True(t, ok, line)
+		settings = append(settings, name, value)
+	}
+	require.NotEmpty(t, settings)
+	s := newSite(t, nil)
+	p := newPooler(t, s.db, 2, "cache_statement", settings...)
+	pool, err := guidePool(t.Context(), p.url(t, s.db)+"&extra_float_digits=3")
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	shell, err := goshell.New(pool, goshell.Config{Principal: func(*http.Request) (string, error) { return s.user, nil }})
+	require.NoError(t, err)
+	m := s.message(newKey(), "hello")
+	for _, want := range []goshell.Outcome{goshell.Claimed, goshell.Replay} {
+		_, outcome, err := shell.Do(t.Context(), m, consume(200, `{}`))
+		require.NoError(t, err)
+		require.Equal(t, want, outcome)
+	}
+}
+
+func guidePool(ctx context.Context, databaseURL string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// The tests of all sites would prove nothing of PgBouncer if their pools went around it.
+func TestPgBouncer_LeadsEverySite(t *testing.T) {
+	t.Setenv("PGIDEM_TEST_PGBOUNCER", "exec")
+	s := newSite(t, order)
+	requireFirst(t, 201, s.post(newKey(), `{}`))
+	require.NotEqual(t, s.sql.Config().ConnConfig.Port, s.pool.Config().ConnConfig.Port)
+	var first, second int
+	const backend = "select pg_backend_pid()"
+	require.NoError(t, s.pool.QueryRow(t.Context(), backend).Scan(&first))
+	require.NoError(t, s.pool.QueryRow(t.Context(), backend).Scan(&second))
+	require.NotEqual(t, first, second, "the next transaction has the next connection to the server")
+	require.Contains(t, everySite.pooler.Log(databaseName(t, s.db)), "new connection to server")
 }
 
 // Whatever way a request ends, in each of the modes that need no prepared statement: the next client on the same
@@ -365,6 +436,7 @@ func TestPgBouncer_ManyClientsOnFourConnections(t *testing.T) {
 	used := 0
 	backends.Range(func(any, any) bool { used++; return true })
 	require.Equal(t, 4, used, "connections to the server")
+	require.NoError(t, p.everyServer(p.url(t, elsewhere.db), func(tx pgx.Tx) { require.Empty(t, leftBehind(t, tx)) }))
 }
 
 // A client process that is killed in the middle of its transaction frees its key at once: PgBouncer breaks the connection
@@ -562,11 +634,11 @@ func TestPgBouncer_Unavailable(t *testing.T) {
 	require.NoError(t, ask(consume(200, ``)))
 
 	var pids []int
-	p.everyServer(t, s.db, func(tx pgx.Tx) {
+	require.NoError(t, p.everyServer(p.url(t, s.db), func(tx pgx.Tx) {
 		var pid int
 		require.NoError(t, tx.QueryRow(t.Context(), "select pg_backend_pid()").Scan(&pid))
 		pids = append(pids, pid)
-	})
+	}))
 	s.exec("select pg_terminate_backend(pid, 10000) from unnest($1::integer[]) as pid", pids)
 	effects := s.effects()
 	pgtest.WaitFor(t, func() bool {

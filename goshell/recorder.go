@@ -28,10 +28,11 @@ var (
 //     has a second WriteHeader.
 //   - 1xx statuses are dropped, except 101, which is a fault: nothing can be
 //     replayed of it.
-//   - Content-Length, Transfer-Encoding and trailers are not kept. A
-//     Content-Length that the handler declared must be true all the same:
-//     net/http would let the client see a cut response, here the result has a
-//     problem and the response is not sent.
+//   - Content-Length, Transfer-Encoding and trailers are not kept. So a
+//     Content-Type is guessed also where a Transfer-Encoding was set.
+//   - A Content-Length that the handler declared must be true all the same:
+//     net/http would let the client see a cut response, or let io.Copy write
+//     too much, here the result has a problem and the response is not sent.
 //   - It cannot flush, hijack or push, and has no Unwrap, through which
 //     http.ResponseController would do so on the real writer: those give
 //     http.ErrNotSupported. Deadlines and full duplex are passed on.

@@ -8,6 +8,8 @@ type connection struct {
 	client, server net.Conn
 	answered       bool // the server spoke last, so the next word of the client begins a trip
 	silent         bool
+	spoken         bool // the client has
+	aside          bool // it only asks to cancel what another connection does, whenever pgx gets round to it: no trip
 }
 
 func (c *connection) close() {
@@ -46,6 +48,12 @@ func (c *connection) pass(way Way, piece []byte) (out []byte, goOn bool) {
 	defer p.mu.Unlock()
 	if c.silent {
 		return nil, true
+	}
+	if way == Ask && !c.spoken {
+		c.spoken, c.aside = true, isCancel(piece)
+	}
+	if c.aside {
+		return piece, true
 	}
 	if way == Ask && c.answered {
 		p.trips++

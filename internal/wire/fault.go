@@ -66,6 +66,12 @@ func Count(piece []byte) (n int) {
 	return n
 }
 
+// isCancel tells whether the first message of a connection is a CancelRequest.
+func isCancel(piece []byte) bool {
+	const code = 1234<<16 | 5678
+	return len(piece) == 16 && binary.BigEndian.Uint32(piece[4:]) == code
+}
+
 // next returns the end of the protocol message that starts at start: a type byte and a length that counts itself.
 func next(piece []byte, start int) int {
 	if start+5 > len(piece) {

@@ -51,7 +51,8 @@ func Start(t testing.TB, target string) (*Proxy, string) {
 	return p, u.String()
 }
 
-// Trips runs f and returns how many round trips it took: how often the client spoke after the server had spoken.
+// Trips runs f and returns how many round trips it took: how often the client spoke after the server had spoken. Requests
+// to cancel come on connections of their own, at any time, and do not count.
 func (p *Proxy) Trips(f func()) int { return len(p.Record(f)) }
 
 // Record runs f and returns what was said in each of its round trips. Only one runs at a time.

@@ -261,6 +261,21 @@ func TestProxy_TamperChangesWhatIsSaid(t *testing.T) {
 	require.Equal(t, "WORD", await(t, e.heard))
 }
 
+func TestProxy_CancelRequestsAreNoTrips(t *testing.T) {
+	e := newEcho(t)
+	p, through := wire.Start(t, e.url)
+	conn := dial(t, through)
+	struck := p.Strike(wire.Fault{Trip: 1})
+	cancel := string([]byte{0, 0, 0, 16, 4, 210, 22, 46, 0, 0, 0, 1, 0, 0, 0, 2})
+	require.Zero(t, p.Trips(func() { talk(t, dial(t, through), cancel) }))
+	require.Equal(t, cancel, await(t, e.heard))
+	requireQuiet(t, struck)
+	talk(t, dial(t, through), cancel)
+	say(t, conn, "first")
+	await(t, struck)
+	requireEnd(t, conn)
+}
+
 func TestProxy_ServerThatRefusesEndsTheConnection(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -1007,7 +1007,7 @@ language sql
 immutable
 parallel safe
 security invoker
-return '0.1.0-dev';
+return '0.1.0';
 
 comment on function pgidem.version() is
 $$The version of the installed functions.
@@ -1021,7 +1021,7 @@ None of its own.
 Example:
 -- as the application
 select pgidem.version();
---> 0.1.0-dev$$;
+--> 0.1.0$$;
 
 revoke all on function pgidem.version() from public;
 -- +goose StatementEnd
