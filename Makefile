@@ -28,7 +28,7 @@ test-sql: ## Run the pgTAP tests; TESTS=sql/tests/idem_begin for some
 
 .PHONY: test-go
 test-go: ## Run the Go tests with the race detector
-	go test -race ./...
+	go test -race -timeout 20m ./...
 
 # The tests of every file that starts a site, whose pool PGIDEM_TEST_PGBOUNCER leads through a PgBouncer. Not the one that
 # waits for idle connections to break with the server's: PgBouncer keeps them, see TestPgBouncer_Unavailable.

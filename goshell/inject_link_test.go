@@ -56,18 +56,18 @@ func TestInject_ConnectionBreaks(t *testing.T) {
 			}
 			ask, answer := stop{s, i, wire.Ask}, stop{s, i, wire.Answer}
 			strike(ask, " is lost", nil, 1, ask.lost())
-			strike(ask, " is lost in the middle", wire.Half, 1, ask.last()...)
+			strike(ask, " is lost in the middle", wire.Half, 1, ask.through()...)
 			strike(answer, " is lost", nil, 1, answer.lost())
 			strike(answer, " is lost in the middle", wire.Half, 1, answer.lost())
 			messages := wire.Count(trip.Answer)
 			// At the very end that is a connection which broke in the pool: the next request to get it is turned away.
-			strike(answer, " is the last that the connection carries", wire.First(messages), 2, answer.last()...)
+			strike(answer, " is the last that the connection carries", wire.First(messages), 2, answer.through()...)
 			if seen[s.steps[i].name] {
 				continue // the messages are those of the same step of another scene
 			}
 			seen[s.steps[i].name] = true
 			for n := 1; n < wire.Count(trip.Ask); n++ {
-				strike(ask, fmt.Sprintf(" is lost after %d messages", n), wire.First(n), 1, ask.last()...)
+				strike(ask, fmt.Sprintf(" is lost after %d messages", n), wire.First(n), 1, ask.through()...)
 			}
 			for n := 1; n < messages; n++ {
 				strike(answer, fmt.Sprintf(" is lost after %d messages", n), wire.First(n), 1, answer.lost())
@@ -145,7 +145,7 @@ func TestInject_ConnectionFallsSilent(t *testing.T) {
 		l.warm(t, at.scene)
 		f := at.fault(wire.Silence)
 		f.Pass = wire.Half
-		l.strike(t, at.scene, f, append(at.last(), 409), -1, true)
+		l.strike(t, at.scene, f, append(at.through(), 409), -1, true)
 	}) {
 		jobs = append(jobs, job[*lane]{j.name + ", in the middle", j.run})
 	}

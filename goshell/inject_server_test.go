@@ -116,7 +116,7 @@ func TestInject_ServerOutage(t *testing.T) {
 			}
 			var jobs []job[int]
 			for i, h := range requests {
-				statuses := append(h.last(), 503)
+				statuses := append(h.through(), 503)
 				if o.told != nil {
 					statuses = o.told(h.stop)
 				}

@@ -391,6 +391,8 @@ func (l *lane) requireTold(t *testing.T, statuses []int, a told) {
 	require.Contains(t, statuses, a.status, "%v: %v", a, *l.fault.Load())
 	if a.status != 0 {
 		require.NoError(t, a.err, a)
+	} else {
+		require.NotErrorIs(t, a.err, context.DeadlineExceeded)
 	}
 }
 
@@ -540,8 +542,8 @@ func (at stop) lost() int {
 	return step.answer
 }
 
-// last is what the caller may be told when the message gets through, with nothing behind it.
-func (at stop) last() []int {
+// through is what the caller may be told when the message gets through, with nothing behind it.
+func (at stop) through() []int {
 	step := at.scene.steps[at.step]
 	switch {
 	case at.way == wire.Ask:

@@ -89,25 +89,35 @@ func databaseName(t testing.TB, db *pgtest.DB) string {
 // makes its first, and nobody has left anything on them in the end.
 func (p *pooler) pool(s *site, to *plan) *pgxpool.Pool {
 	s.t.Helper()
+	if to.beside != nil {
+		return (&pgtest.DB{URL: p.url(s.t, s.db)}).Pool(s.t, to.pool)
+	}
 	url := p.url(s.t, s.db)
-	connectAll := sync.OnceValue(func() error { return p.everyServer(url, func(pgx.Tx) {}) })
+	var mu sync.Mutex // two that want all connections would wait for each other
+	every := func(f func(pgx.Tx)) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return p.everyServer(url, f)
+	}
+	connect := sync.OnceValue(func() error { return every(func(pgx.Tx) {}) })
 	pool := (&pgtest.DB{URL: url}).Pool(s.t, func(c *pgxpool.Config) {
 		if to.pool != nil {
 			to.pool(c)
 		}
-		if to.beside == nil {
-			c.BeforeConnect = func(context.Context, *pgx.ConnConfig) error { return connectAll() }
+		planned := c.BeforeConnect
+		c.BeforeConnect = func(ctx context.Context, config *pgx.ConnConfig) error {
+			if planned != nil {
+				return planned(ctx, config)
+			}
+			return connect()
 		}
 	})
-	if to.beside != nil {
-		return pool
-	}
 	s.t.Cleanup(func() {
 		if s.t.Failed() {
 			s.t.Log("PgBouncer:\n", p.Log(databaseName(s.t, s.db)))
-		} else {
-			require.NoError(s.t, p.everyServer(url, func(tx pgx.Tx) { require.Empty(s.t, leftBehind(s.t, tx)) }))
+			return
 		}
+		require.NoError(s.t, every(func(tx pgx.Tx) { require.Empty(s.t, leftBehind(s.t, tx)) }))
 	})
 	return pool
 }
