@@ -115,8 +115,7 @@ func (run *handlerRun) perform(w http.ResponseWriter, program string) {
 			clear(header)
 		case 'H':
 			header = w.Header()
-			//lint:ignore SA1008 the program sets the name as it is written
-			note("header ", header["X-Outer"], header["Content-Type"], header["x-as-is"])
+			note("header ", header["X-Outer"], header["Content-Type"], header[headerNames['u']])
 		case 's':
 			status := number()
 			func() {
