@@ -175,7 +175,7 @@ func TestInject_MessageIsLate(t *testing.T) {
 	})
 	jobs := each(stops(scenes), func(t *testing.T, l *lane, at stop) {
 		h := l.hold(t, at)
-		first := <-h.told
+		first := h.wait(t)
 		l.proxy.Heal()
 		h.end()
 		l.requireTold(t, []int{at.lost(), 409, 503}, first)
@@ -183,7 +183,7 @@ func TestInject_MessageIsLate(t *testing.T) {
 	})
 	for _, j := range each(stops(distinct()), func(t *testing.T, l *lane, at stop) {
 		h := l.hold(t, at)
-		first := <-h.told
+		first := h.wait(t)
 		l.requireTold(t, []int{at.lost(), 409, 503}, first)
 		repeat := l.send(t.Context(), at.scene, h.key)
 		l.proxy.Heal()

@@ -99,7 +99,7 @@ func TestInject_ShutdownBehindAReplay(t *testing.T) {
 		}
 		l := newLane(t, w, goshell.Config{LockTimeout: 5 * time.Second})
 		h := l.hold(t, stop{scene: s, step: last})
-		l.requireTold(t, []int{s.first}, <-h.told)
+		l.requireTold(t, []int{s.first}, h.wait(t))
 		require.NoError(t, l.server.Config.Shutdown(t.Context()))
 		closed := make(chan struct{})
 		go func() { l.pool.Close(); close(closed) }()

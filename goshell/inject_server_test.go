@@ -34,7 +34,8 @@ func TestInject_ServerOutage(t *testing.T) {
 	w := newWorld(t, db)
 	w.exec(t, "create role app login; select pgidem.grant_app('app'); grant all on effect to app")
 	asApp := func(c *pgxpool.Config) { c.ConnConfig.User = "app" }
-	config := goshell.Config{LockTimeout: 5 * time.Second}
+	// It takes a while until all are held.
+	config := goshell.Config{LockTimeout: 5 * time.Second, FinishTimeout: 10 * patience, HandlerLimit: 10 * patience}
 	all := stops(distinct())
 	lanes := make([]*lane, len(all))
 	for i := range lanes {

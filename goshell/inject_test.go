@@ -226,10 +226,15 @@ func (a told) String() string {
 	return fmt.Sprintf("%d %s (replay: %v) %v", a.status, a.body, a.replayed, a.err)
 }
 
-// send sends the request of a scene and returns what the caller is told.
+// send sends the request of a scene and returns what the caller is told, who is patient.
 func (l *lane) send(ctx context.Context, s *scene, key string) told {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	return l.sendAndWait(ctx, s, key)
+}
+
+// sendAndWait is send for a caller whose patience is ctx.
+func (l *lane) sendAndWait(ctx context.Context, s *scene, key string) told {
 	if s.do != nil {
 		return l.do(ctx, s, key)
 	}
@@ -306,7 +311,7 @@ func (l *lane) hold(t *testing.T, at stop) *held {
 	t.Cleanup(h.leave)
 	l.forget()
 	struck := l.proxy.Strike(at.fault(wire.Hold))
-	go func() { h.told <- l.send(ctx, at.scene, h.key) }()
+	go func() { h.told <- l.sendAndWait(ctx, at.scene, h.key) }()
 	await(t, struck, "the message to be held")
 	return h
 }
@@ -340,18 +345,24 @@ type held struct {
 	told  chan told
 }
 
-// goOn lets the request go on and returns what its caller is told.
-func (h *held) goOn(t *testing.T) told {
+// wait returns what the caller is told.
+func (h *held) wait(t *testing.T) told {
 	t.Helper()
-	h.lane.proxy.Heal()
 	select {
 	case a := <-h.told:
-		h.end()
 		return a
 	case <-time.After(patience):
 		require.FailNow(t, "waited in vain for an answer")
 		return told{}
 	}
+}
+
+// goOn lets the request go on and returns what its caller is told.
+func (h *held) goOn(t *testing.T) told {
+	t.Helper()
+	h.lane.proxy.Heal()
+	defer h.end()
+	return h.wait(t)
 }
 
 // cold closes the connection.

@@ -488,11 +488,11 @@ func TestPgBouncer_IdleTransactionIsEnded(t *testing.T) {
 	owner, next := p.connect(t, s), p.connect(t, s)
 	tx, err := owner.Begin(t.Context())
 	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), "set local idle_in_transaction_session_timeout = '100ms'")
-	require.NoError(t, err)
 	entry, err := goshell.Store{}.Begin(t.Context(), tx, m)
 	require.NoError(t, err)
 	require.Equal(t, goshell.Claimed, entry.Outcome)
+	_, err = tx.Exec(t.Context(), "set local idle_in_transaction_session_timeout = '100ms'") // from now on
+	require.NoError(t, err)
 
 	m.LockTimeout = patience
 	require.Equal(t, goshell.Claimed, s.begin(m).Outcome)

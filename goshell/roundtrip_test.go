@@ -42,7 +42,7 @@ func TestRoundTrips_KnownKeyAnswersAfterOne(t *testing.T) {
 		}
 		t.Run(s.name, func(t *testing.T) {
 			h := l.hold(t, stop{scene: s, step: 1, way: wire.Ask})
-			l.requireTold(t, []int{s.first}, <-h.told)
+			l.requireTold(t, []int{s.first}, h.wait(t))
 			assert.EqualValues(t, 1, l.pool.Stat().AcquiredConns(), "the transaction still waits for its ROLLBACK")
 			h.end()
 		})

@@ -7,7 +7,8 @@
 //
 // A server listens on a free port of 127.0.0.1 and lets every local user in as superuser: it is for data that nobody
 // would miss. Its data folder lies in os.TempDir and goes when the server is stopped or when the process that started
-// it ends in any way, SIGKILL and os.Exit included (see guard).
+// it ends in any way, SIGKILL and os.Exit included (see guard). StartPgBouncer puts a PgBouncer in front of a server, with
+// the same care.
 //
 // initdb takes a second, so its result is kept as one archive below os.UserCacheDir, in the folder pgidem, and unpacked
 // for every later server.
