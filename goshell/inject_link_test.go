@@ -16,22 +16,34 @@ import (
 	"github.com/pgidem/pgidem/internal/wire"
 )
 
-// strike breaks one message of the first request of a scene and holds the shell to its promise. The statuses are what the
-// caller may be told. heal says that the link is mended before the request is repeated.
-func (l *lane) strike(t *testing.T, s *scene, f wire.Fault, statuses []int, tries int, heal bool) {
-	t.Helper()
-	key := newKey()
-	end := s.begin(t, l, key)
-	struck := l.proxy.Strike(f)
-	first := l.send(t.Context(), s, key)
-	await(t, struck, "the message")
-	l.requireTold(t, statuses, first)
-	if heal {
-		l.proxy.Heal()
-	}
-	end()
-	l.promise(t, s, key, tries, first)
+// strike is one fault in the first request of a scene.
+type strike struct {
+	scene   *scene
+	fault   wire.Fault
+	cold    bool                    // on a new connection
+	told    []int                   // what the caller may be told
+	between func(*testing.T, *lane) // before the request is repeated; nil: nothing
+	tries   int                     // of the repeat; negative: as many as it takes
 }
+
+// suffer lets the fault strike and holds the shell to its promise.
+func (l *lane) suffer(t *testing.T, x strike) {
+	t.Helper()
+	prepare := l.warm
+	if x.cold {
+		prepare = l.cold
+	}
+	h := l.disturb(t, x.scene, x.fault, prepare)
+	first := h.wait(t)
+	l.requireTold(t, x.told, first)
+	if x.between != nil {
+		x.between(t, l)
+	}
+	h.end()
+	l.promise(t, x.scene, h.key, x.tries, first)
+}
+
+func heal(_ *testing.T, l *lane) { l.proxy.Heal() }
 
 // The connection breaks at each message of each kind of request: before the server hears it, in the middle, between any
 // two protocol messages that it is made of, and the same for each answer. With nothing else wrong the next try succeeds.
@@ -46,31 +58,30 @@ func TestInject_ConnectionBreaks(t *testing.T) {
 		trips := lanes[0].learn(t, s)
 		require.Len(t, trips, len(s.steps), "trips of %s", s.name)
 		for i, trip := range trips {
-			strike := func(at stop, what string, pass func([]byte) int, tries int, statuses ...int) {
+			add := func(at stop, what string, pass func([]byte) int, tries int, statuses ...int) {
 				f := at.fault(wire.Cut)
 				f.Pass = pass
 				jobs = append(jobs, job[*lane]{at.String() + what, func(t *testing.T, l *lane) {
-					l.warm(t, s)
-					l.strike(t, s, f, statuses, tries, false)
+					l.suffer(t, strike{scene: s, fault: f, told: statuses, tries: tries})
 				}})
 			}
 			ask, answer := stop{s, i, wire.Ask}, stop{s, i, wire.Answer}
-			strike(ask, " is lost", nil, 1, ask.lost())
-			strike(ask, " is lost in the middle", wire.Half, 1, ask.through()...)
-			strike(answer, " is lost", nil, 1, answer.lost())
-			strike(answer, " is lost in the middle", wire.Half, 1, answer.lost())
+			add(ask, " is lost", nil, 1, ask.lost())
+			add(ask, " is lost in the middle", wire.Half, 1, ask.through()...)
+			add(answer, " is lost", nil, 1, answer.lost())
+			add(answer, " is lost in the middle", wire.Half, 1, answer.lost())
 			messages := wire.Count(trip.Answer)
 			// At the very end that is a connection which broke in the pool: the next request to get it is turned away.
-			strike(answer, " is the last that the connection carries", wire.First(messages), 2, answer.through()...)
+			add(answer, " is the last that the connection carries", wire.First(messages), 2, answer.through()...)
 			if seen[s.steps[i].name] {
 				continue // the messages are those of the same step of another scene
 			}
 			seen[s.steps[i].name] = true
 			for n := 1; n < wire.Count(trip.Ask); n++ {
-				strike(ask, fmt.Sprintf(" is lost after %d messages", n), wire.First(n), 1, ask.through()...)
+				add(ask, fmt.Sprintf(" is lost after %d messages", n), wire.First(n), 1, ask.through()...)
 			}
 			for n := 1; n < messages; n++ {
-				strike(answer, fmt.Sprintf(" is lost after %d messages", n), wire.First(n), 1, answer.lost())
+				add(answer, fmt.Sprintf(" is lost after %d messages", n), wire.First(n), 1, answer.lost())
 			}
 		}
 	}
@@ -88,7 +99,7 @@ func TestInject_NewConnectionBreaks(t *testing.T) {
 		if !slices.Contains([]string{"201", "404", "a replay"}, s.name) {
 			continue
 		}
-		lanes[0].cold(t)
+		lanes[0].cold(t, s)
 		trips := lanes[0].learn(t, s)
 		require.Greater(t, len(trips), len(s.steps))
 		var statuses []int
@@ -96,16 +107,16 @@ func TestInject_NewConnectionBreaks(t *testing.T) {
 			statuses = append(statuses, step.ask, step.answer)
 		}
 		for i := range trips {
-			strike := func(what string, way wire.Way, pass func([]byte) int) {
+			add := func(what string, way wire.Way, pass func([]byte) int) {
+				f := wire.Fault{Trip: i + 1, Way: way, Pass: pass}
 				jobs = append(jobs, job[*lane]{fmt.Sprintf("%s, trip %d of %d%s", s.name, i+1, len(trips), what), func(t *testing.T, l *lane) {
-					l.cold(t)
-					l.strike(t, s, wire.Fault{Trip: i + 1, Way: way, Pass: pass}, statuses, 1, false)
+					l.suffer(t, strike{scene: s, fault: f, cold: true, told: statuses, tries: 1})
 				}})
 			}
-			strike(" is lost", wire.Ask, nil)
-			strike(" is lost in the middle", wire.Ask, wire.Half)
-			strike(", the answer is lost", wire.Answer, nil)
-			strike(", the answer is lost in the middle", wire.Answer, wire.Half)
+			add(" is lost", wire.Ask, nil)
+			add(" is lost in the middle", wire.Ask, wire.Half)
+			add(", the answer is lost", wire.Answer, nil)
+			add(", the answer is lost in the middle", wire.Answer, wire.Half)
 		}
 	}
 	drive(t, lanes, jobs)
@@ -127,25 +138,30 @@ func impatient(lanes []*lane) []*lane {
 }
 
 // The connection falls silent at each message and each answer, and nobody closes it. The shell gives up in time, and the
-// key is free again when the server has ended the idle transaction (H7). The silent connection does not use up the pool.
+// key is free again when the server has ended the idle transaction (H7).
 func TestInject_ConnectionFallsSilent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	lanes := impatient(newLanes(t, 24, w, goshell.Config{
-		LockTimeout: 50 * time.Millisecond, FinishTimeout: 4 * time.Second, HandlerLimit: time.Second,
+		LockTimeout: 50 * time.Millisecond, FinishTimeout: time.Second, HandlerLimit: time.Second,
 	}))
+	// The silent connection does not use up the pool, as it would if the pool waited for pgx to close it: 15 seconds.
+	connect := func(t *testing.T, l *lane) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		require.NoError(t, l.pool.Ping(ctx))
+	}
 	// Where the operation goes on in another transaction, it meets its own former one: 409.
 	jobs := each(stops(scenes), func(t *testing.T, l *lane, at stop) {
-		l.warm(t, at.scene)
-		l.strike(t, at.scene, at.fault(wire.Silence), []int{at.lost(), 409}, -1, false)
+		told := []int{at.lost(), 409, 503}
+		l.suffer(t, strike{scene: at.scene, fault: at.fault(wire.Silence), told: told, between: connect, tries: -1})
 	})
 	// A transaction of which the server has heard half a batch is not idle: it ends with the connection, which the server's
 	// keepalives find dead.
 	for _, j := range each(stops(distinct()), func(t *testing.T, l *lane, at stop) {
-		l.warm(t, at.scene)
 		f := at.fault(wire.Silence)
 		f.Pass = wire.Half
-		l.strike(t, at.scene, f, append(at.through(), 409), -1, true)
+		l.suffer(t, strike{scene: at.scene, fault: f, told: append(at.through(), 409, 503), between: heal, tries: -1})
 	}) {
 		jobs = append(jobs, job[*lane]{j.name + ", in the middle", j.run})
 	}
@@ -160,8 +176,7 @@ func TestInject_LinkFallsSilent(t *testing.T) {
 		LockTimeout: 50 * time.Millisecond, AcquireTimeout: time.Second, FinishTimeout: time.Second, HandlerLimit: time.Second,
 	}))
 	drive(t, lanes, each(stops(distinct()), func(t *testing.T, l *lane, at stop) {
-		l.warm(t, at.scene)
-		l.strike(t, at.scene, at.fault(wire.Blackout), []int{at.lost(), 503}, -1, true)
+		l.suffer(t, strike{scene: at.scene, fault: at.fault(wire.Blackout), told: []int{at.lost(), 503}, between: heal, tries: -1})
 	}))
 }
 
@@ -256,6 +271,8 @@ func TestInject_SilentServerBeforeTheSettingsAreKnown(t *testing.T) {
 	t.Parallel()
 	s := scenes[0]
 	l := newLane(t, newWorld(t, pgtest.New(t)), goshell.Config{FinishTimeout: 100 * time.Millisecond})
-	require.NoError(t, l.pool.Ping(t.Context())) // connected
-	l.strike(t, s, wire.Fault{Trip: 1, Kind: wire.Silence}, []int{503}, -1, true)
+	connect := func(t *testing.T, _ *scene) { require.NoError(t, l.pool.Ping(t.Context())) }
+	h := l.disturb(t, s, wire.Fault{Trip: 1, Kind: wire.Silence}, connect)
+	l.requireTold(t, []int{503}, h.wait(t))
+	require.Zero(t, l.count(h.key, 0), "runs of the handler")
 }

@@ -80,9 +80,9 @@ func TestInject_ServerOutage(t *testing.T) {
 				w.exec(t, "select pg_reload_conf()")
 				pgtest.WaitFor(t, func() bool {
 					var on string
-					require.NoError(t, w.sql.QueryRow(ctx, "show default_transaction_read_only").Scan(&on))
+					require.NoError(t, other.pool.QueryRow(ctx, "show default_transaction_read_only").Scan(&on))
 					return on == "on"
-				}, "a read-only server")
+				}, "the session to hear that the server is read-only")
 				down(t)
 			},
 			mend: func(t *testing.T) {
@@ -117,13 +117,14 @@ func TestInject_ServerOutage(t *testing.T) {
 			}
 			var jobs []job[int]
 			for i, h := range requests {
-				statuses := append(h.through(), 503)
+				at := all[i]
+				statuses := append(at.through(), 503)
 				if o.told != nil {
-					statuses = o.told(h.stop)
+					statuses = o.told(at)
 				}
-				jobs = append(jobs, job[int]{h.String(), func(t *testing.T, _ int) {
+				jobs = append(jobs, job[int]{at.String(), func(t *testing.T, _ int) {
 					h.lane.requireTold(t, statuses, told[i])
-					h.lane.promise(t, h.scene, h.key, 2, told[i])
+					h.lane.promise(t, at.scene, h.key, -1, told[i])
 				}})
 			}
 			drive(t, slices.Repeat([]int{0}, 8), jobs)

@@ -281,10 +281,12 @@ func (l *lane) do(ctx context.Context, s *scene, key string) told {
 // idle waits until the pool has nothing to do: no connection is in use or being made.
 func (l *lane) idle(t *testing.T) {
 	t.Helper()
-	pgtest.WaitFor(t, func() bool {
-		stat := l.pool.Stat()
-		return stat.TotalConns() == stat.IdleConns()
-	}, "an idle pool")
+	pgtest.WaitFor(t, l.isIdle, "an idle pool")
+}
+
+func (l *lane) isIdle() bool {
+	stat := l.pool.Stat()
+	return stat.TotalConns() == stat.IdleConns()
 }
 
 // warm runs the scene once for a key that does not matter, so that the connection is there and has its statements.
@@ -303,17 +305,44 @@ func (l *lane) warm(t *testing.T, s *scene) {
 // hold starts the first request of a scene and holds it at one message.
 func (l *lane) hold(t *testing.T, at stop) *held {
 	t.Helper()
-	l.warm(t, at.scene)
-	h := &held{lane: l, stop: at, key: newKey(), told: make(chan told, 1)}
-	h.end = at.scene.begin(t, l, h.key)
-	var ctx context.Context
-	ctx, h.leave = context.WithCancel(context.WithoutCancel(t.Context()))
-	t.Cleanup(h.leave)
-	l.forget()
-	struck := l.proxy.Strike(at.fault(wire.Hold))
-	go func() { h.told <- l.sendAndWait(ctx, at.scene, h.key) }()
-	await(t, struck, "the message to be held")
-	return h
+	return l.disturb(t, at.scene, at.fault(wire.Hold), l.warm)
+}
+
+// disturb starts the first request of a scene and returns when the fault has struck. On a busy machine a shell that gives
+// up soon may do so before: then it is tried again.
+func (l *lane) disturb(t *testing.T, s *scene, f wire.Fault, prepare func(*testing.T, *scene)) *held {
+	t.Helper()
+	for range 10 {
+		prepare(t, s)
+		h := &held{lane: l, key: newKey(), told: make(chan told, 1)}
+		h.end = s.begin(t, l, h.key)
+		var ctx context.Context
+		ctx, h.leave = context.WithCancel(context.WithoutCancel(t.Context()))
+		t.Cleanup(h.leave)
+		l.forget()
+		struck := l.proxy.Strike(f)
+		go func() { h.told <- l.sendAndWait(ctx, s, h.key) }()
+		over := false
+		pgtest.WaitFor(t, func() bool {
+			over = len(h.told) == 1 && l.isIdle()
+			return over || isClosed(struck)
+		}, "the fault to strike")
+		if isClosed(struck) {
+			return h
+		}
+		h.end()
+	}
+	require.FailNow(t, "the request was over before the fault could strike, again and again")
+	return nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // forget drops what the server has begun before.
@@ -335,9 +364,8 @@ func (l *lane) arrived(t *testing.T) context.Context {
 	}
 }
 
-// held is a request that is held.
+// held is a first request that is disturbed.
 type held struct {
-	stop
 	lane  *lane
 	key   string
 	end   func() // of what the scene needs
@@ -366,7 +394,7 @@ func (h *held) goOn(t *testing.T) told {
 }
 
 // cold closes the connection.
-func (l *lane) cold(t *testing.T) {
+func (l *lane) cold(t *testing.T, _ *scene) {
 	t.Helper()
 	l.proxy.Heal()
 	l.idle(t)

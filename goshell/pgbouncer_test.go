@@ -85,21 +85,21 @@ func databaseName(t testing.TB, db *pgtest.DB) string {
 	return config.Database
 }
 
-// pool makes the pool of a site. Where the site made the database, all connections to the server are there when the pool
-// makes its first, and nobody has left anything on them in the end.
+// pool makes the pool of a site. Where the site made the database, two connections to the server are there when the pool
+// makes its first, so that transactions change between them; and nobody has left anything on any of them in the end.
 func (p *pooler) pool(s *site, to *plan) *pgxpool.Pool {
 	s.t.Helper()
 	if to.beside != nil {
 		return (&pgtest.DB{URL: p.url(s.t, s.db)}).Pool(s.t, to.pool)
 	}
 	url := p.url(s.t, s.db)
-	var mu sync.Mutex // two that want all connections would wait for each other
-	every := func(f func(pgx.Tx)) error {
+	var mu sync.Mutex // the end of a short test may meet its beginning, and they would wait for each other
+	hold := func(n int, f func(pgx.Tx)) error {
 		mu.Lock()
 		defer mu.Unlock()
-		return p.everyServer(url, f)
+		return p.hold(url, n, f)
 	}
-	connect := sync.OnceValue(func() error { return every(func(pgx.Tx) {}) })
+	connect := sync.OnceValue(func() error { return hold(2, func(pgx.Tx) {}) })
 	pool := (&pgtest.DB{URL: url}).Pool(s.t, func(c *pgxpool.Config) {
 		if to.pool != nil {
 			to.pool(c)
@@ -117,15 +117,15 @@ func (p *pooler) pool(s *site, to *plan) *pgxpool.Pool {
 			s.t.Log("PgBouncer:\n", p.Log(databaseName(s.t, s.db)))
 			return
 		}
-		require.NoError(s.t, every(func(tx pgx.Tx) { require.Empty(s.t, leftBehind(s.t, tx)) }))
+		require.NoError(s.t, hold(p.size, func(tx pgx.Tx) { require.Empty(s.t, leftBehind(s.t, tx)) }))
 	})
 	return pool
 }
 
-// everyServer holds all connections that PgBouncer may have to the server at the same time, and calls f with each.
-func (p *pooler) everyServer(url string, f func(tx pgx.Tx)) error {
+// hold holds n connections to the server at the same time and calls f with each; p.size are all that there can be.
+func (p *pooler) hold(url string, n int, f func(tx pgx.Tx)) error {
 	ctx := context.Background()
-	for range p.size {
+	for range n {
 		conn, err := pgx.Connect(ctx, url)
 		if err != nil {
 			return err
@@ -446,7 +446,7 @@ func TestPgBouncer_ManyClientsOnFourConnections(t *testing.T) {
 	used := 0
 	backends.Range(func(any, any) bool { used++; return true })
 	require.Equal(t, 4, used, "connections to the server")
-	require.NoError(t, p.everyServer(p.url(t, elsewhere.db), func(tx pgx.Tx) { require.Empty(t, leftBehind(t, tx)) }))
+	require.NoError(t, p.hold(p.url(t, elsewhere.db), p.size, func(tx pgx.Tx) { require.Empty(t, leftBehind(t, tx)) }))
 }
 
 // A client process that is killed in the middle of its transaction frees its key at once: PgBouncer breaks the connection
@@ -623,10 +623,10 @@ func TestPgBouncer_NoServerConnectionIs503(t *testing.T) {
 		require.False(t, first.answered())
 		hold.open()
 		requireFirst(t, 201, first.wait())
-		pgtest.WaitFor(t, func() bool {
-			_, outcome, err := shell.Do(t.Context(), m, consume(200, ``))
-			return err == nil && outcome == goshell.Claimed
-		}, "the key to run: "+c.name)
+		other, _ := p.shell(t, s, p.url(t, s.db), nil)
+		_, outcome, err := other.Do(t.Context(), m, consume(200, ``))
+		require.NoError(t, err, c.name)
+		require.Equal(t, goshell.Claimed, outcome)
 		hold = newGate(t)
 	}
 }
@@ -644,7 +644,7 @@ func TestPgBouncer_Unavailable(t *testing.T) {
 	require.NoError(t, ask(consume(200, ``)))
 
 	var pids []int
-	require.NoError(t, p.everyServer(p.url(t, s.db), func(tx pgx.Tx) {
+	require.NoError(t, p.hold(p.url(t, s.db), p.size, func(tx pgx.Tx) {
 		var pid int
 		require.NoError(t, tx.QueryRow(t.Context(), "select pg_backend_pid()").Scan(&pid))
 		pids = append(pids, pid)
