@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,15 +53,16 @@ func (a *answerer) read(lines []string, principal string) (req Request, body []b
 	if ttl == 0 {
 		ttl = a.shell.cfg.TTL
 	}
-	if a.r.ContentLength > a.shell.cfg.MaxRequestBody {
-		a.tooLarge()
+	if limit := a.shell.cfg.MaxRequestBody; a.r.ContentLength > limit {
+		a.tooLarge(limit)
 		return req, nil, false
 	}
 
 	body, err = readBody(a.w, a.r, a.shell.cfg.MaxRequestBody)
+	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.Is(err, errBodyTooLarge):
-		a.tooLarge()
+	case errors.As(err, &tooLarge):
+		a.tooLarge(tooLarge.Limit)
 		return req, nil, false
 	case err != nil:
 		a.invalid(contract.Codes.Invalid, "#body", "truncated", "The body ended early: send the whole request again.")
@@ -110,12 +112,11 @@ func (a *answerer) fingerprint(body []byte) ([32]byte, error) {
 // sentPath returns the escaped path as the client sent it, also inside http.StripPrefix: two routes that end alike are
 // not one.
 func sentPath(r *http.Request) string {
-	path := r.URL.EscapedPath()
 	sent, _, _ := strings.Cut(r.RequestURI, "?")
-	if strings.HasPrefix(sent, "/") && strings.HasSuffix(sent, path) {
+	if path, err := url.PathUnescape(sent); err == nil && strings.HasPrefix(sent, "/") && strings.HasSuffix(path, r.URL.Path) {
 		return sent
 	}
-	return path
+	return r.URL.EscapedPath()
 }
 
 // run claims the key, runs next when it is ours, and answers.
@@ -131,6 +132,10 @@ func (a *answerer) run(req Request, body []byte, next http.Handler) {
 		}()
 		next.ServeHTTP(rec, r)
 		a.first = rec.result()
+		if rec.superfluous {
+			a.shell.cfg.Logger.WarnContext(ctx, "superfluous WriteHeader of a keyed handler: the first status counts", "action", a.event.Action,
+				"contract", a.shell.cfg.Contract.Name, "status", rec.status)
+		}
 		return a.response()
 	}}
 	defer func() {
@@ -269,9 +274,9 @@ func (a *answerer) invalid(code, pointer, reason, detail string) {
 		Errors: []ProblemError{{Pointer: pointer, Code: reason, Detail: detail}}})
 }
 
-func (a *answerer) tooLarge() {
+func (a *answerer) tooLarge(limit int64) {
 	a.problem(Problem{Status: http.StatusRequestEntityTooLarge, Code: "payload_too_large",
-		Detail: fmt.Sprintf("The body is larger than %d bytes.", a.shell.cfg.MaxRequestBody)})
+		Detail: fmt.Sprintf("The body is larger than %d bytes.", limit)})
 }
 
 func (a *answerer) unauthenticated() {

@@ -2,9 +2,7 @@ package goshell
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -20,19 +18,8 @@ import (
 //   - Reused and InProgress come with [ErrKeyReused] and [ErrInProgress].
 //   - Without an outcome the error is that of fn, after the rollback, or a fault: with [ErrUnavailable] a repeat is safe.
 func (s *Shell) Do(ctx context.Context, req Request, fn func(context.Context) (Response, error)) (Response, Outcome, error) {
-	var err error
-	if req.Principal, err = parsePrincipal(req.Principal); err != nil {
-		return Response{}, "", err
-	}
-	if !isUUID(req.Key) {
-		return Response{}, "", errors.New("goshell: Request.Key is not a UUID of 36 characters")
-	}
-	req.Key = strings.ToLower(req.Key)
-	if req.Fingerprint == [32]byte{} {
-		return Response{}, "", errors.New("goshell: Request.Fingerprint is not set: use Contract.Fingerprint or a SHA-256 of the message")
-	}
-	if err := errors.Join(checkAction("Request.Action", req.Action),
-		checkDuration("Request.TTL", req.TTL), checkDuration("Request.LockTimeout", req.LockTimeout)); err != nil {
+	req, err := req.checked()
+	if err != nil {
 		return Response{}, "", err
 	}
 	if req.TTL == 0 {
@@ -68,12 +55,4 @@ func (s *Shell) Do(ctx context.Context, req Request, fn func(context.Context) (R
 		return Response{}, InProgress, ErrInProgress
 	}
 	return res.response, res.outcome, nil
-}
-
-// parsePrincipal returns the one spelling of a principal: a UUID of 36 characters in lower case.
-func parsePrincipal(principal string) (string, error) {
-	if !isUUID(principal) {
-		return "", errors.New("goshell: the principal is not a UUID of 36 characters, as the mode UnitOfWork needs")
-	}
-	return strings.ToLower(principal), nil
 }

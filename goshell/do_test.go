@@ -191,19 +191,25 @@ func TestDo_InProgress(t *testing.T) {
 	require.Equal(t, goshell.Replay, outcome)
 }
 
-func TestDo_RefusesARequestThatMakesNoSense(t *testing.T) {
+// The same for the caller who owns the transaction, which the refusal leaves as it was.
+func TestRequest_ThatMakesNoSenseIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
+	var store goshell.Store
+	tx, err := s.sql.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, tx.Commit(context.Background())) }()
 	good := s.message(newKey(), "hello")
 	for name, c := range map[string]struct {
 		change func(*goshell.Request)
 		says   string
 	}{
 		"no principal":          {func(r *goshell.Request) { r.Principal = "" }, "principal"},
-		"principal not a UUID":  {func(r *goshell.Request) { r.Principal = "alice" }, "principal"},
+		"principal not a UUID":  {func(r *goshell.Request) { r.Principal = "SECRET" }, "principal"},
 		"no key":                {func(r *goshell.Request) { r.Key = "" }, "Request.Key"},
 		"key not a UUID":        {func(r *goshell.Request) { r.Key = "SECRET-17" }, "Request.Key"},
 		"no fingerprint":        {func(r *goshell.Request) { r.Fingerprint = [32]byte{} }, "Request.Fingerprint"},
+		"action with a NUL":     {func(r *goshell.Request) { r.Action = "order\x00" }, "Request.Action"},
 		"TTL negative":          {func(r *goshell.Request) { r.TTL = -1 }, "Request.TTL"},
 		"TTL too long":          {func(r *goshell.Request) { r.TTL = 100_000 * time.Hour }, "Request.TTL"},
 		"LockTimeout too short": {func(r *goshell.Request) { r.LockTimeout = time.Microsecond }, "Request.LockTimeout"},
@@ -211,9 +217,14 @@ func TestDo_RefusesARequestThatMakesNoSense(t *testing.T) {
 		r := good
 		c.change(&r)
 		_, outcome, err := s.shell.Do(t.Context(), r, never(t))
-		require.ErrorContains(t, err, c.says, name)
-		require.NotContains(t, err.Error(), "SECRET")
 		require.Empty(t, outcome, name)
+		_, beginErr := store.Begin(t.Context(), tx, r)
+		_, completeErr := store.Complete(t.Context(), tx, r, goshell.Response{Status: 201})
+		_, finalErr := store.SaveFinal(t.Context(), s.sql, r, goshell.Response{Status: 404})
+		for _, err := range []error{err, beginErr, completeErr, finalErr} {
+			require.ErrorContains(t, err, c.says, name)
+			require.NotContains(t, err.Error(), "SECRET")
+		}
 	}
 	require.Zero(t, s.rows())
 }

@@ -25,7 +25,7 @@ var (
 //
 //   - The headers are those set when the final status was written, by
 //     WriteHeader or by the first Write; later changes have no effect, nor
-//     has a second WriteHeader.
+//     has a second WriteHeader, which the log tells of.
 //   - 1xx statuses are dropped, except 101, which is a fault: nothing can be
 //     replayed of it.
 //   - Content-Length, Transfer-Encoding and trailers are not kept. So a
@@ -48,6 +48,8 @@ type recorder struct {
 	offered  int64       // bytes that the handler wanted to write
 	body     bytes.Buffer
 	overflow bool
+
+	superfluous bool // a status was written after the final one
 }
 
 // newRecorder returns the recorder of one attempt. It starts with the headers that outer handlers have set on the real
@@ -64,6 +66,7 @@ func (rec *recorder) Header() http.Header { return rec.header }
 
 func (rec *recorder) WriteHeader(status int) {
 	if rec.status != 0 {
+		rec.superfluous = true
 		return
 	}
 	if status < 100 || status > 999 {
@@ -86,8 +89,15 @@ func (rec *recorder) WriteHeader(status int) {
 	})
 }
 
+// writeDefault writes the status of a handler that wrote none.
+func (rec *recorder) writeDefault() {
+	if rec.status == 0 {
+		rec.WriteHeader(http.StatusOK)
+	}
+}
+
 func (rec *recorder) Write(p []byte) (int, error) {
-	rec.WriteHeader(http.StatusOK)
+	rec.writeDefault()
 	if len(p) == 0 {
 		return 0, nil
 	}
@@ -119,7 +129,7 @@ func (rec *recorder) EnableFullDuplex() error {
 
 // result returns the response when the handler has returned: 200 and empty when it wrote nothing.
 func (rec *recorder) result() recorded {
-	rec.WriteHeader(http.StatusOK)
+	rec.writeDefault()
 	res := recorded{status: rec.status, header: rec.kept, body: rec.body.Bytes(), overflow: rec.overflow}
 	switch {
 	case rec.status == http.StatusSwitchingProtocols:

@@ -9,16 +9,12 @@ import (
 	"net/http"
 )
 
-var (
-	// errBodyTooLarge: the request body is over the limit (413).
-	errBodyTooLarge = errors.New("the request body is over the limit: raise Config.MaxRequestBody or send less")
-	// errBodyTruncated: the request body did not arrive whole (400).
-	errBodyTruncated = errors.New("the request body did not arrive whole: send it again with the same key")
-)
+// errBodyTruncated: the request body did not arrive whole (400).
+var errBodyTruncated = errors.New("the request body did not arrive whole: send it again with the same key")
 
 // readBody reads the whole request body, of which only the whole has a fingerprint. w must be the server's own writer:
 // through it http.MaxBytesReader tells the server to close the connection of a body over the limit. The error is
-// errBodyTooLarge or wraps errBodyTruncated.
+// an *http.MaxBytesError with the limit that was met, ours or that of an outer handler, or wraps errBodyTruncated.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil // a request that came from no server
@@ -27,7 +23,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, errBodyTooLarge
+		return nil, tooLarge
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", errBodyTruncated, err)
 	}

@@ -45,7 +45,7 @@ func readingServer(t testing.TB, limit int64) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := readBody(w, r, limit)
 		switch {
-		case errors.Is(err, errBodyTooLarge):
+		case errors.As(err, new(*http.MaxBytesError)):
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
 		case errors.Is(err, errBodyTruncated):
 			w.WriteHeader(http.StatusBadRequest)
@@ -93,7 +93,7 @@ func TestReadBody(t *testing.T) {
 		w := httptest.NewRecorder()
 		r.Body = http.MaxBytesReader(w, r.Body, 5)
 		_, err := readBody(w, r, 10)
-		assert.Equal(t, errBodyTooLarge, err)
+		assert.Equal(t, &http.MaxBytesError{Limit: 5}, err)
 	})
 	t.Run("cause", func(t *testing.T) {
 		cause := errors.New("connection reset")

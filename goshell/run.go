@@ -50,13 +50,7 @@ func (c *call) run(ctx context.Context, deliver func(result)) {
 // settle waits for its turn in this process and repeats the attempt as often as the database asks for a new transaction.
 func (c *call) settle(ctx context.Context) (res result) {
 	started := time.Now()
-	bound := c.req.LockTimeout
-	if bound == 0 {
-		bound, _ = c.shell.wait.get()
-	}
-	if bound == 0 {
-		bound = unlearned
-	}
+	bound := c.bound()
 	leave := c.shell.flights.enter(ctx, flightKey{c.req.Principal, c.req.Key}, bound)
 	c.waited = time.Since(started)
 	if leave == nil {
@@ -125,14 +119,24 @@ func (c *call) begin(ctx context.Context, u *unit, req Request) (Entry, error) {
 	default:
 		req.LockTimeout = time.Millisecond
 	}
-	bound, _ := c.shell.wait.get()
-	if bound == 0 && req.LockTimeout == 0 {
+	if learned, _ := c.shell.wait.get(); learned == 0 && req.LockTimeout == 0 {
 		req.LockTimeout = unlearned
 	}
 	// A server that cannot be heard must not hold the request for ever.
-	ctx, cancel := context.WithTimeout(ctx, max(bound, req.LockTimeout)+c.shell.cfg.FinishTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.bound()+c.shell.cfg.FinishTimeout)
 	defer cancel()
 	return u.begin(ctx, req)
+}
+
+// bound is how long the call may wait for another one that runs the key.
+func (c *call) bound() time.Duration {
+	if c.req.LockTimeout != 0 {
+		return c.req.LockTimeout
+	}
+	if learned, _ := c.shell.wait.get(); learned != 0 {
+		return learned
+	}
+	return unlearned
 }
 
 var errBusy = errors.New("the handler returned while its transaction was in use: close all rows and batches, wait for goroutines")
@@ -162,7 +166,7 @@ func (c *call) operate(ctx context.Context, u *unit, claim *Claim) (resp Respons
 
 // finish ends the transaction as the response asks, whether the client is still there or not.
 func (c *call) finish(ctx context.Context, u *unit, claim *Claim, claimed Entry, resp Response, err error) (res result, again error) {
-	ctx, cancel := c.shell.detached(ctx)
+	ctx, cancel := c.shell.detached(ctx, 0)
 	defer cancel()
 
 	status := u.txStatus()
@@ -215,7 +219,7 @@ func (c *call) finish(ctx context.Context, u *unit, claim *Claim, claimed Entry,
 
 // ask finds out, once and on a new connection, what became of a COMMIT whose answer was lost.
 func (c *call) ask(ctx context.Context, claimed Entry, resp Response, lost error) result {
-	ctx, cancel := c.shell.detached(ctx)
+	ctx, cancel := c.shell.detached(ctx, c.bound())
 	defer cancel()
 	u, err := c.shell.acquire(ctx)
 	if err != nil {
@@ -241,6 +245,8 @@ func (c *call) ask(ctx context.Context, claimed Entry, resp Response, lost error
 
 // saveFinal stores a final 4xx. Unless that is confirmed it may not be answered: a repeat would run again.
 func (c *call) saveFinal(ctx context.Context, u *unit, resp Response) result {
+	ctx, cancel := c.shell.detached(ctx, c.bound())
+	defer cancel()
 	if u.txStatus() == 0 {
 		u.destroy()
 		var err error
@@ -258,14 +264,15 @@ func (c *call) saveFinal(ctx context.Context, u *unit, resp Response) result {
 }
 
 func (c *call) rollback(ctx context.Context, u *unit) {
-	ctx, cancel := c.shell.detached(ctx)
+	ctx, cancel := c.shell.detached(ctx, 0)
 	defer cancel()
 	u.rollback(ctx)
 }
 
-// detached returns a context with a limit of its own, which a client that hangs up does not cancel.
-func (s *Shell) detached(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), s.cfg.FinishTimeout)
+// detached returns a context with a limit of its own, which a client that hangs up does not cancel: FinishTimeout, and
+// what the server may spend waiting for another transaction.
+func (s *Shell) detached(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), wait+s.cfg.FinishTimeout)
 }
 
 // final tells whether a response is stored. A 409 that says another request is in progress is not this request's end.

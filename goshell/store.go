@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,9 +47,9 @@ const (
 
 // Request names what is asked for.
 type Request struct {
-	// Principal is whose key it is, a UUID.
+	// Principal is whose key it is, a UUID of 36 characters.
 	Principal string
-	// Key is the key, a UUID.
+	// Key is the key, a UUID of 36 characters.
 	Key string
 	// Action names the operation for operators; it is never compared.
 	Action string
@@ -58,6 +59,35 @@ type Request struct {
 	TTL time.Duration
 	// LockTimeout is how long to wait for another transaction that runs the key. Zero means the row of pgidem.settings.
 	LockTimeout time.Duration
+}
+
+// checked returns the request with one spelling of its UUIDs, or what is wrong with it: before the server sees it, whose
+// errors repeat what they were given.
+func (req Request) checked() (Request, error) {
+	var err error
+	if req.Principal, err = parsePrincipal(req.Principal); err != nil {
+		return Request{}, err
+	}
+	if !isUUID(req.Key) {
+		return Request{}, errors.New("goshell: Request.Key is not a UUID of 36 characters")
+	}
+	req.Key = strings.ToLower(req.Key)
+	if req.Fingerprint == [32]byte{} {
+		return Request{}, errors.New("goshell: Request.Fingerprint is not set: use Contract.Fingerprint or a SHA-256 of the message")
+	}
+	if err := errors.Join(checkAction("Request.Action", req.Action),
+		checkDuration("Request.TTL", req.TTL), checkDuration("Request.LockTimeout", req.LockTimeout)); err != nil {
+		return Request{}, err
+	}
+	return req, nil
+}
+
+// parsePrincipal returns the one spelling of a principal: a UUID of 36 characters in lower case.
+func parsePrincipal(principal string) (string, error) {
+	if !isUUID(principal) {
+		return "", errors.New("goshell: the principal is not a UUID of 36 characters, as the mode UnitOfWork needs")
+	}
+	return strings.ToLower(principal), nil
 }
 
 // Response is what an operation answers.
@@ -94,15 +124,17 @@ type Querier interface {
 // Begin is the first statement of an open transaction, outside any savepoint, and Complete the last before Commit; never
 // catch their errors and go on. After Claimed run the operation, Complete and Commit, and check that Commit returned no
 // error; after anything else Rollback. One key per transaction.
-//
-// Principals and keys are UUIDs in any spelling that PostgreSQL reads.
 type Store struct{}
 
 // Begin claims the key in the transaction tx, or says what is recorded for it.
 //
-// An error leaves the transaction aborted: 40001 under REPEATABLE READ and SERIALIZABLE wants a new transaction, 55P03
+// An error of the server leaves the transaction aborted: 40001 under REPEATABLE READ and SERIALIZABLE wants a new transaction, 55P03
 // says that a lock was held too long that is not the key's.
 func (Store) Begin(ctx context.Context, tx pgx.Tx, req Request) (Entry, error) {
+	req, err := req.checked()
+	if err != nil {
+		return Entry{}, err
+	}
 	entry, err := scanEntry(tx.QueryRow(ctx, sqlBegin, beginArgs(req)...))
 	return entry, storeError(err)
 }
@@ -111,6 +143,10 @@ func (Store) Begin(ctx context.Context, tx pgx.Tx, req Request) (Entry, error) {
 // so that the first answer and every replay are the same bytes. The body of a one-time secret is not sent to the
 // database and is returned as it is. ErrClaimLost says that tx does not hold the claim.
 func (Store) Complete(ctx context.Context, tx pgx.Tx, req Request, resp Response) (Response, error) {
+	req, err := req.checked()
+	if err != nil {
+		return Response{}, err
+	}
 	var stored *string
 	if err := tx.QueryRow(ctx, sqlComplete, completeArgs(req, resp)...).Scan(&stored); err != nil {
 		return Response{}, storeError(bodyError(err))
@@ -122,6 +158,10 @@ func (Store) Complete(ctx context.Context, tx pgx.Tx, req Request, resp Response
 // Stored answer the returned response. Any other outcome is that of another request: answer that, never the unrecorded
 // 4xx.
 func (Store) SaveFinal(ctx context.Context, db Querier, req Request, resp Response) (Entry, error) {
+	req, err := req.checked()
+	if err != nil {
+		return Entry{}, err
+	}
 	entry, err := scanEntry(db.QueryRow(ctx, sqlSaveFinal, saveFinalArgs(req, resp)...))
 	return entry, storeError(bodyError(err))
 }

@@ -3,11 +3,13 @@ package goshell_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pgidem/pgidem/goshell"
@@ -214,6 +216,42 @@ func TestStore_SaveFinal(t *testing.T) {
 	unknown.Principal = newKey()
 	_, err = store.SaveFinal(ctx, s.sql, unknown, goshell.Response{Status: 404})
 	require.ErrorIs(t, err, goshell.ErrUnknownPrincipal)
+}
+
+// A final 4xx that has to wait for another request, longer than the end of a transaction may take.
+func TestSaveFinal_WaitsAsLongAsAClaim(t *testing.T) {
+	t.Parallel()
+	const finish = 500 * time.Millisecond
+	g := newGate(t)
+	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		g.pass()
+		answering(404, `{"code": "none"}`)(w, r)
+	}, withLockTimeout(time.Minute), func(p *plan) { p.config.FinishTimeout = finish })
+	m := s.message(newKey(), "{}")
+	first := s.start(s.keyed(m.Key, "{}"))
+	g.reached(1)
+
+	rival, err := s.sql.Begin(t.Context())
+	require.NoError(t, err)
+	claimed := make(chan goshell.Entry, 1)
+	go func() {
+		m := m
+		m.LockTimeout = time.Minute
+		entry, err := goshell.Store{}.Begin(t.Context(), rival, m)
+		assert.NoError(t, err)
+		claimed <- entry
+	}()
+	pgtest.WaitBlocked(t, s.sql, rival.Conn().PgConn().PID())
+	g.open()
+	require.Equal(t, goshell.Claimed, (<-claimed).Outcome)
+	pgtest.WaitFor(t, func() bool {
+		return first.answered() || s.number(`select count(*) from pg_stat_activity
+			where datname = current_database() and wait_event_type = 'Lock' and clock_timestamp() - query_start > $1 * interval '1 second'`, 2*finish.Seconds()) == 1
+	}, "the save to wait")
+	require.False(t, first.answered())
+	require.NoError(t, rival.Rollback(t.Context()))
+	requireFirst(t, 404, first.wait())
+	requireReplay(t, reply{status: 404, body: `{"code": "none"}`}, s.post(m.Key, "{}"))
 }
 
 func TestStore_OneTimeSecret(t *testing.T) {
