@@ -11,10 +11,10 @@ set local client_min_messages = warning;
 
 -- snapshot: begin
 
--- What the sources name is what PostgreSQL provides, whatever stands in the path of the role that installs: a role that may
--- create there could plant operators. The path is put back at the end, for the transaction may not be ours alone.
+-- As at the start of 00001_schema.sql, for a migration of its own.
 do $$
 begin
+  perform pg_catalog.pg_advisory_xact_lock(3515847363677139126);
   perform pg_catalog.set_config('pgidem.search_path', pg_catalog.current_setting('search_path'), true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 end

@@ -9,12 +9,14 @@ import (
 	"os/exec"
 	"path"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pgidem/pgidem/goshell/migrate"
@@ -27,15 +29,16 @@ const sqlFolder = "../../sql/"
 // psql runs psql on a database and returns all it printed. It fails the test when psql fails.
 func psql(t *testing.T, url, stdin string, args ...string) string {
 	t.Helper()
-	program, err := exec.LookPath("psql")
-	if err != nil {
-		t.Fatal("psql is not on PATH: install the PostgreSQL client (Debian: apt-get install postgresql-client)")
-	}
-	cmd := exec.Command(program, append([]string{"-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", url}, args...)...)
+	out, err := tryPsql(url, stdin, args...)
+	require.NoError(t, err, "psql %v: %s (Debian has it in postgresql-client)", args, out)
+	return out
+}
+
+func tryPsql(url, stdin string, args ...string) (string, error) {
+	cmd := exec.Command("psql", append([]string{"-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", url}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "psql %v: %s", args, out)
-	return string(out)
+	return string(out), err
 }
 
 func up(t *testing.T, db *pgtest.DB) {
@@ -60,6 +63,25 @@ func stockGoose(t *testing.T, db *pgtest.DB, migrations fs.FS, options ...goose.
 	require.NoError(t, err)
 	_, err = provider.Up(t.Context())
 	require.NoError(t, err)
+}
+
+// Nobody sees half of it, and nobody fails because another one was faster.
+func TestInstall_ByManyAtOnce(t *testing.T) {
+	db := pgtest.Empty(t)
+	conn := db.Conn(t)
+	exec1(t, conn, "begin")
+	exec1(t, conn, "select pg_advisory_xact_lock($1)", migrate.LockID)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			out, err := tryPsql(db.URL, "", "-f", sqlFolder+"install.sql")
+			assert.NoError(t, err, out)
+		})
+	}
+	pgtest.WaitBlockedCount(t, conn, 4)
+	exec1(t, conn, "commit")
+	all.Wait()
+	exec1(t, conn, "select pgidem.version()")
 }
 
 // Case 77, and case 75: a server without pg_cron is all it takes.

@@ -6,11 +6,14 @@ other way round, and running the file again changes nothing. It may never name a
 runs it before the functions exist.
 */
 
+-- One installation at a time: the lock is that of `pgidem migrate`.
+--
 -- What the sources name is what PostgreSQL provides, whatever stands in the path of the role that installs: a role that may
 -- create there could plant operators. The path is put back at the end, for the transaction may not be ours alone.
 -- +goose StatementBegin
 do $$
 begin
+  perform pg_catalog.pg_advisory_xact_lock(3515847363677139126);
   perform pg_catalog.set_config('pgidem.search_path', pg_catalog.current_setting('search_path'), true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 end
