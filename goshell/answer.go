@@ -87,7 +87,7 @@ func (a *answerer) read(lines []string, principal string) (req Request, body []b
 }
 
 var errBodyWasRead = errors.New("goshell: a handler outside the shell has read from the request body, which would be missing in the fingerprint: " +
-	"put that handler inside, or let it leave an unread Body and its ContentLength in the request")
+	"put that handler inside, or let it leave an unread Body and its ContentLength in the request (-1 where it changes the length, as decompression does)")
 
 // wasRead tells whether somebody in front of the shell has taken something of the body, as ParseForm does. Two requests
 // that differ in that part would have one fingerprint.
@@ -131,7 +131,13 @@ func (a *answerer) run(req Request, body []byte, next http.Handler) {
 			}
 		}()
 		next.ServeHTTP(rec, r)
+		if ctx.Err() != nil && (rec.status == 0 || rec.status == statusClientGone) {
+			return Response{}, unavailable(errUnanswered)
+		}
 		a.first = rec.result()
+		if rec.failed {
+			return Response{}, fmt.Errorf("%w: %w", ErrResponse, errLateFault)
+		}
 		if rec.superfluous {
 			a.shell.cfg.Logger.WarnContext(ctx, "superfluous WriteHeader of a keyed handler: the first status counts", "action", a.event.Action,
 				"contract", a.shell.cfg.Contract.Name, "status", rec.status)
@@ -143,6 +149,13 @@ func (a *answerer) run(req Request, body []byte, next http.Handler) {
 	}()
 	c.run(a.r.Context(), a.deliver)
 }
+
+// errUnanswered: a handler whose context is done often returns without a word, in the middle of its work. The status 200
+// of such silence, which is net/http's, would keep what it did so far.
+var errUnanswered = errors.New("the context of the handler was done, and it returned without an answer")
+
+// statusClientGone is what nginx and gateways after it call the end of a request whose client hung up.
+const statusClientGone = 499
 
 // unstorable are the headers that describe the very bytes of a response, which UnitOfWork stores as JSON and sends anew.
 var unstorable = []string{"Content-Encoding", "Content-Digest", "Repr-Digest", "Digest", "Content-MD5", "Signature"}

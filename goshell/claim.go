@@ -2,6 +2,7 @@ package goshell
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -10,7 +11,8 @@ import (
 
 // Claim is the right to run the operation of one key, for as long as its handler runs. All methods are safe on nil.
 type Claim struct {
-	tx *claimTx
+	pool *pgxpool.Pool
+	tx   *claimTx
 
 	secret       atomic.Bool
 	rollbackOnly atomic.Bool
@@ -29,7 +31,7 @@ func FromContext(ctx context.Context) *Claim {
 // work. Do not end it by SQL text either: then it is closed, the shell answers 500, and after a COMMIT the key stays blocked
 // until its TTL ends. What is done behind that end in the same text, or through its Conn(), is beyond the shell's sight: it
 // commits without the claim. Tx is nil when c is nil, and closed once the handler has returned, which has to wait for its
-// goroutines that use it.
+// goroutines that use it; its Conn() is nil then.
 func (c *Claim) Tx() pgx.Tx {
 	if c == nil {
 		return nil
@@ -53,12 +55,16 @@ func OneTimeSecretMarked(ctx context.Context) bool {
 
 // InTx runs fn in the transaction of the claim in ctx, or, without one, in a transaction of its own that it commits
 // when fn returns nil and rolls back otherwise. So the same code serves keyed and other requests. It returns the error of
-// fn, or, without a claim, that of BEGIN or COMMIT. An error or panic of fn makes the claim's transaction rollback-only: a
+// fn, or, without a claim, that of BEGIN or COMMIT. With a claim, pool must be that of the shell: the effects of another
+// database are not part of its transaction, so begin one of your own there. An error or panic of fn makes the claim's transaction rollback-only: a
 // 2xx answered after it becomes 500.
 func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(pgx.Tx) error) error {
 	c := FromContext(ctx)
 	if c == nil {
 		return pgx.BeginFunc(ctx, pool, fn)
+	}
+	if pool != nil && pool != c.pool {
+		return errors.New("goshell: InTx got another pool than the shell of this request: use pgx.BeginFunc for what shall not belong to its transaction")
 	}
 	ok := false
 	defer func() {

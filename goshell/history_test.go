@@ -20,6 +20,7 @@ import (
 
 	"github.com/pgidem/pgidem/goshell"
 	"github.com/pgidem/pgidem/internal/pgtest"
+	"github.com/pgidem/pgidem/internal/wire"
 )
 
 // commitCut breaks the shell's connection at its next COMMIT and lets no new one come up until it is mended.
@@ -256,63 +257,92 @@ func TestStoredFinal_ThatFailsAtItsCommit(t *testing.T) {
 }
 
 // C3: the handler decided on a final 4xx, its transaction is gone, and before that is stored another run has the key.
-// Then the answer is what that one says, never the unrecorded 4xx.
+// Then the answer is what that one says, never the unrecorded 4xx. After an aborted transaction the two are two trips, and
+// the second one is held back.
 func TestStoredFinal_AnotherRunHasTheKey(t *testing.T) {
 	t.Parallel()
-	var killed, decided *gate
+	var (
+		proxy  *wire.Proxy
+		struck = make(chan (<-chan struct{}), 1)
+		play   script
+	)
+	other := newSite(t, play.run, withLockTimeout(patience))
 	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
-		_, err := tx(r).Exec(r.Context(), "select pg_terminate_backend(pg_backend_pid())")
+		_, err := tx(r).Exec(r.Context(), "select 1/0")
 		require.Error(t, err)
-		killed.pass()
+		struck <- proxy.Strike(wire.Fault{Trip: 2, Kind: wire.Hold})
 		write(w, 404, `{"code": "unrecorded"}`)
-	}, withLockTimeout(50*time.Millisecond))
-	var play script
-	other := newSite(t, play.run, beside(s), withLockTimeout(patience))
-	begin := func() (string, *pending) {
-		killed, decided = newGate(t), newGate(t)
-		key := newKey()
-		first := s.start(s.keyed(key, `{}`))
-		killed.reached(1)
+	}, beside(other), withLockTimeout(50*time.Millisecond), func(p *plan) {
+		p.pool = func(c *pgxpool.Config) {
+			var through string
+			proxy, through = wire.Start(t, other.db.URL)
+			config, err := pgx.ParseConfig(through)
+			require.NoError(t, err)
+			c.MaxConns = 1
+			c.ConnConfig.Host, c.ConnConfig.Port, c.ConnConfig.Fallbacks = config.Host, config.Port, nil
+			c.AfterConnect = func(context.Context, *pgx.Conn) error { return nil } // a pool that PgBouncer does not get
+		}
+	})
+	// between starts a request that will be refused, and stops it before that is stored.
+	between := func() (key string, first *pending) {
+		key = newKey()
+		first = s.start(s.keyed(key, `{}`))
+		await(t, <-struck, "the save to be held back")
 		return key, first
 	}
 
 	play.set(order)
-	key, first := begin()
+	key, first := between()
 	theirs := other.post(key, `{}`)
 	requireFirst(t, 201, theirs)
-	killed.open()
+	proxy.Heal()
 	requireReplay(t, theirs, first.wait())
 
-	key, first = begin()
+	key, first = between()
 	requireFirst(t, 201, other.post(key, `{"other":"body"}`))
-	killed.open()
+	proxy.Heal()
 	requireProblem(t, 422, "idempotency_key_reuse", first.wait())
 
 	play.set(func(w http.ResponseWriter, r *http.Request) {
 		goshell.MarkOneTimeSecret(r.Context())
 		answering(201, `{"token": "tok_SECRET"}`)(w, r)
 	})
-	key, first = begin()
+	key, first = between()
 	requireFirst(t, 201, other.post(key, `{}`))
-	killed.open()
+	proxy.Heal()
 	require.Equal(t, "one_time_secret", requireProblem(t, 409, "conflict", first.wait()).Reason)
 
+	decided := newGate(t)
 	play.set(func(w http.ResponseWriter, r *http.Request) { decided.pass(); order(w, r) })
-	key, first = begin()
+	key, first = between()
 	running := other.start(other.keyed(key, `{}`))
 	decided.reached(1)
-	killed.open()
+	proxy.Heal()
 	requireProblem(t, 409, "request_in_progress", first.wait())
 	require.Equal(t, "1", first.reply.header.Get("Retry-After"))
 	decided.open()
 	requireFirst(t, 201, running.wait())
 
-	// Nobody else: it is stored, over a new connection.
-	key, first = begin()
-	killed.open()
+	// Nobody else: it is stored.
+	key, first = between()
+	proxy.Heal()
 	requireFirst(t, 404, first.wait())
 	requireReplay(t, first.reply, s.post(key, `{}`))
 	require.Equal(t, 4, s.effects())
+}
+
+// The connection was lost while the handler ran, which may be why it refuses: then the refusal is not stored.
+func TestStoredFinal_NotAfterALostConnection(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, inTurn(func(w http.ResponseWriter, r *http.Request) {
+		_, err := tx(r).Exec(r.Context(), "select pg_terminate_backend(pg_backend_pid())")
+		require.Error(t, err)
+		write(w, 404, `{"code": "not_found"}`)
+	}, order))
+	key := newKey()
+	requireUnavailable(t, s.post(key, `{}`))
+	requireFirst(t, 201, s.post(key, `{}`))
+	require.Equal(t, 1, s.effects())
 }
 
 // M5: a connection that is still in a transaction would take the request into it. It is destroyed.
@@ -374,13 +404,10 @@ func TestKilled_WhileTheHandlerRuns(t *testing.T) {
 			requireFirst(t, 201, waiter.wait())
 			require.False(t, first.answered())
 			hold.open()
-			switch a := first.wait(); status {
-			case 201:
-				requireUnavailable(t, a)
-			case 404:
-				requireReplay(t, waiter.reply, a) // what is recorded
-			default:
+			if a := first.wait(); status == 500 {
 				requireFirst(t, 500, a)
+			} else {
+				requireUnavailable(t, a)
 			}
 			requireReplay(t, waiter.reply, s.post(key, `{}`))
 			require.Equal(t, 1, s.effects())

@@ -136,7 +136,7 @@ var scenes = []*scene{
 	},
 	{
 		name: "404 of a handler that minds no error", first: 404, last: 404, replay: 404, rows: 1,
-		steps: []step{{beginStep, 503, 503}, {effectStep, 404, 404}, {rollbackStep + " and " + saveFinalStep, 503, 503}},
+		steps: []step{{beginStep, 503, 503}, {effectStep, 503, 503}, {rollbackStep + " and " + saveFinalStep, 503, 503}},
 		run: func(w http.ResponseWriter, r *http.Request, _ int) {
 			_ = mark(r.Context(), keyOf(r))
 			write(w, 404, string(freshBody()))
@@ -145,7 +145,7 @@ var scenes = []*scene{
 	{
 		name: "409 after a statement that failed", first: 409, last: 409, replay: 409, rows: 1,
 		steps: []step{
-			{beginStep, 503, 503}, {effectStep, 409, 409}, {"the statement that fails", 409, 409},
+			{beginStep, 503, 503}, {effectStep, 503, 503}, {"the statement that fails", 503, 503},
 			{rollbackStep, 503, 503}, {saveFinalStep, 503, 503},
 		},
 		run: func(w http.ResponseWriter, r *http.Request, _ int) {

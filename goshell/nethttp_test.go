@@ -227,7 +227,7 @@ func TestNetHTTP_FirstStatusCounts(t *testing.T) {
 			w.WriteHeader(202)
 			w.Header().Set("X-A", "2")
 			w.Header().Set("X-B", "late")
-			w.WriteHeader(500)
+			w.WriteHeader(404)
 			_, _ = io.WriteString(w, `"x"`)
 		},
 		"Write": func(w http.ResponseWriter, _ *http.Request) {
@@ -249,6 +249,25 @@ func TestNetHTTP_FirstStatusCounts(t *testing.T) {
 		requireReplay(t, first, s.post(key, `{}`))
 	}
 	require.Equal(t, 2, strings.Count(s.log.String(), "superfluous WriteHeader"), "each is logged once: %s", s.log)
+}
+
+// A middleware inside that recovers from a panic writes a 5xx, whatever was written before. Nothing was sent yet, so it
+// counts: the effect of half a handler is rolled back.
+func TestNetHTTP_FaultBehindTheStatus(t *testing.T) {
+	t.Parallel()
+	recovered := true
+	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		order(w, r)
+		if recovered {
+			w.WriteHeader(500)
+		}
+	})
+	key := newKey()
+	requireProblem(t, 500, "internal_error", s.post(key, `{}`))
+	require.Zero(t, s.effects())
+	require.Contains(t, s.log.String(), "wrote a 5xx after its first status")
+	recovered = false
+	requireFirst(t, 201, s.post(key, `{}`))
 }
 
 // The type of a stored response goes by its class. One that is not stored is guessed by net/http as ever, unless the

@@ -41,6 +41,31 @@ func numberLength(text []byte) int {
 	return length
 }
 
+// writtenOut returns about how many bytes a JSON text has when jsonb has written out its exponents: 1e131071 becomes a
+// number of 131072 digits.
+func writtenOut(text []byte) int64 {
+	size := int64(len(text))
+	inString := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case !inString && (c == '-' || '0' <= c && c <= '9'):
+			n := max(1, numberLength(text[i:]))
+			if _, exponent, ok := bytes.Cut(bytes.ToLower(text[i:i+n]), []byte("e")); ok {
+				power, err := strconv.ParseInt(string(exponent), 10, 32)
+				if err == nil {
+					size += max(power, -power)
+				} // else jsonb refuses it
+			}
+			i += n - 1
+		}
+	}
+	return size
+}
+
 // appendNumber appends what RFC 8785 prints for a number literal, provided that both have the same decimal value. A
 // literal that a double cannot carry is refused, and so is minus zero, which would lose its sign.
 func appendNumber(to, literal []byte) ([]byte, bool) {

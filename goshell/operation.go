@@ -7,7 +7,8 @@ import (
 
 // Operation is what a keyed request asks for.
 type Operation struct {
-	// Action names the operation for operators; it is never compared. Empty means method and path.
+	// Action names the operation for operators, in the table and in logs; it is never compared. Empty means the pattern
+	// under which a ServeMux outside found the handler, else method and path, cut at 200 bytes.
 	Action string
 
 	// Required answers 400 when the header is missing. Otherwise a request without it passes through unprotected.

@@ -16,6 +16,8 @@ var (
 	errResponseTooLarge = errors.New("the response is over the limit: raise Config.MaxResponseBody or answer this operation without a key")
 	// errSwitchingProtocols: a handler answered 101.
 	errSwitchingProtocols = errors.New("a keyed operation cannot switch protocols: serve this route outside the shell")
+	// errLateFault: a handler wrote a status and then a 5xx, as a middleware does that recovers from a panic.
+	errLateFault = errors.New("the handler wrote a 5xx after its first status: nothing was sent yet, so the fault counts")
 	// errResponseLength: a handler declared a Content-Length and wrote another number of bytes.
 	errResponseLength = errors.New("the handler declared a Content-Length other than what it wrote: leave the header out, it is set from the body")
 )
@@ -25,7 +27,7 @@ var (
 //
 //   - The headers are those set when the final status was written, by
 //     WriteHeader or by the first Write; later changes have no effect, nor
-//     has a second WriteHeader, which the log tells of.
+//     has a second WriteHeader, of which the shell is told.
 //   - 1xx statuses are dropped, except 101, which is a fault: nothing can be
 //     replayed of it.
 //   - Content-Length, Transfer-Encoding and trailers are not kept. So a
@@ -50,6 +52,7 @@ type recorder struct {
 	overflow bool
 
 	superfluous bool // a status was written after the final one
+	failed      bool // and that was a 5xx
 }
 
 // newRecorder returns the recorder of one attempt. It starts with the headers that outer handlers have set on the real
@@ -67,6 +70,7 @@ func (rec *recorder) Header() http.Header { return rec.header }
 func (rec *recorder) WriteHeader(status int) {
 	if rec.status != 0 {
 		rec.superfluous = true
+		rec.failed = rec.failed || status >= 500
 		return
 	}
 	if status < 100 || status > 999 {

@@ -31,10 +31,6 @@ type result struct {
 	open     *unit    // still in its transaction, which has nothing to keep
 }
 
-// unlearned is how long to wait while neither Config nor the settings row were heard: what that row says when nobody
-// changed it.
-const unlearned = 2 * time.Second
-
 // run goes through the call and hands its result to deliver, once. What is told to the client may not wait for the
 // database any more, and the pool may not wait for a slow client: so the transaction of a replay is rolled back while
 // deliver writes, and may outlast it by a moment. A flush would not do instead: it can reach past an outer writer that
@@ -50,8 +46,10 @@ func (c *call) run(ctx context.Context, deliver func(result)) {
 // settle waits for its turn in this process and repeats the attempt as often as the database asks for a new transaction.
 func (c *call) settle(ctx context.Context) (res result) {
 	started := time.Now()
-	bound := c.bound()
-	leave := c.shell.flights.enter(ctx, flightKey{c.req.Principal, c.req.Key}, bound)
+	if c.req.LockTimeout == 0 {
+		c.req.LockTimeout = c.shell.wait.orDefault()
+	}
+	leave := c.shell.flights.enter(ctx, flightKey{c.req.Principal, c.req.Key}, c.req.LockTimeout)
 	c.waited = time.Since(started)
 	if leave == nil {
 		if err := ctx.Err(); err != nil {
@@ -64,10 +62,8 @@ func (c *call) settle(ctx context.Context) (res result) {
 
 	for {
 		req := c.req
-		if c.waited > time.Millisecond {
-			// The bound is a total: what was waited for another request of this process counts, and in an earlier attempt.
-			req.LockTimeout = max(time.Millisecond, bound-c.waited)
-		}
+		// The bound is a total: what was waited for another request of this process counts, and in an earlier attempt.
+		req.LockTimeout = max(time.Millisecond, c.req.LockTimeout-c.waited)
 		res, again := c.attempt(ctx, req)
 		if again == nil {
 			stored = res.outcome == Claimed || res.outcome == Stored || res.outcome == Replay || res.outcome == Reused
@@ -99,7 +95,7 @@ func (c *call) attempt(ctx context.Context, req Request) (res result, again erro
 	case entry.Outcome != Claimed:
 		return result{outcome: entry.Outcome, response: entry.Response, entry: entry, open: u}, nil
 	}
-	claim := &Claim{tx: &claimTx{tx: u.tx, state: &txState{}}}
+	claim := &Claim{pool: c.shell.pool, tx: &claimTx{tx: u.tx, state: &txState{}}}
 	resp, busy, err := c.operate(ctx, u, claim)
 	if busy {
 		u.abandon()
@@ -119,24 +115,10 @@ func (c *call) begin(ctx context.Context, u *unit, req Request) (Entry, error) {
 	default:
 		req.LockTimeout = time.Millisecond
 	}
-	if learned, _ := c.shell.wait.get(); learned == 0 && req.LockTimeout == 0 {
-		req.LockTimeout = unlearned
-	}
 	// A server that cannot be heard must not hold the request for ever.
-	ctx, cancel := context.WithTimeout(ctx, c.bound()+c.shell.cfg.FinishTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.req.LockTimeout+c.shell.cfg.FinishTimeout)
 	defer cancel()
 	return u.begin(ctx, req)
-}
-
-// bound is how long the call may wait for another one that runs the key.
-func (c *call) bound() time.Duration {
-	if c.req.LockTimeout != 0 {
-		return c.req.LockTimeout
-	}
-	if learned, _ := c.shell.wait.get(); learned != 0 {
-		return learned
-	}
-	return unlearned
 }
 
 var errBusy = errors.New("the handler returned while its transaction was in use: close all rows and batches, wait for goroutines")
@@ -145,6 +127,7 @@ var errBusy = errors.New("the handler returned while its transaction was in use:
 // the connection in its hands: in a goroutine, or by rows that it left open.
 func (c *call) operate(ctx context.Context, u *unit, claim *Claim) (resp Response, busy bool, err error) {
 	hctx, cancel := context.WithTimeout(context.WithValue(ctx, claimKey{}, claim), c.shell.cfg.HandlerLimit)
+	claim.tx.state.ctx = hctx
 	returned := false
 	defer func() {
 		cancel()
@@ -178,19 +161,20 @@ func (c *call) finish(ctx context.Context, u *unit, claim *Claim, claimed Entry,
 		u.rollback(ctx)
 		return result{outcome: NotStored, response: resp, err: err}, nil
 	}
-	if resp.Status >= 400 && resp.OneTimeSecret {
-		u.rollback(ctx)
-		return result{err: fmt.Errorf("%w: it is a refusal that holds a one-time secret", ErrResponse)}, nil
-	}
-	if resp.Status >= 400 {
+	switch refusal := resp.Status >= 400; {
+	case writtenOut(resp.Body) > c.shell.cfg.MaxResponseBody:
+		err = fmt.Errorf("%w: it is larger than Config.MaxResponseBody (%d bytes) when jsonb has written out its numbers", ErrResponse, c.shell.cfg.MaxResponseBody)
+	case status == 0:
+		// A refusal may well come of that loss.
+		err = unavailable(errors.New("the connection was lost while the handler ran"))
+	case claim.tx.state.isPartial():
+		err = unavailable(errors.New("the context of the handler was done before its work was"))
+	case refusal && resp.OneTimeSecret:
+		err = fmt.Errorf("%w: it is a refusal that holds a one-time secret", ErrResponse)
+	case refusal:
 		return c.saveFinal(ctx, u, resp), nil
-	}
-
-	switch {
 	case claim.rollbackOnly.Load():
 		err = ErrRollbackOnly
-	case status == 0:
-		err = unavailable(errors.New("the connection was lost while the handler ran"))
 	case status == 'E':
 		err = errors.New("a statement failed and aborted the transaction, but the handler answered success")
 	case status != 'T':
@@ -219,7 +203,7 @@ func (c *call) finish(ctx context.Context, u *unit, claim *Claim, claimed Entry,
 
 // ask finds out, once and on a new connection, what became of a COMMIT whose answer was lost.
 func (c *call) ask(ctx context.Context, claimed Entry, resp Response, lost error) result {
-	ctx, cancel := c.shell.detached(ctx, c.bound())
+	ctx, cancel := c.shell.detached(ctx, c.req.LockTimeout)
 	defer cancel()
 	u, err := c.shell.acquire(ctx)
 	if err != nil {
@@ -245,15 +229,8 @@ func (c *call) ask(ctx context.Context, claimed Entry, resp Response, lost error
 
 // saveFinal stores a final 4xx. Unless that is confirmed it may not be answered: a repeat would run again.
 func (c *call) saveFinal(ctx context.Context, u *unit, resp Response) result {
-	ctx, cancel := c.shell.detached(ctx, c.bound())
+	ctx, cancel := c.shell.detached(ctx, c.req.LockTimeout)
 	defer cancel()
-	if u.txStatus() == 0 {
-		u.destroy()
-		var err error
-		if u, err = c.shell.acquire(ctx); err != nil {
-			return result{err: err}
-		}
-	}
 	entry, err := u.saveFinal(ctx, c.req, resp)
 	if err != nil {
 		u.rollback(ctx)
@@ -275,7 +252,8 @@ func (s *Shell) detached(ctx context.Context, wait time.Duration) (context.Conte
 	return context.WithTimeout(context.WithoutCancel(ctx), wait+s.cfg.FinishTimeout)
 }
 
-// final tells whether a response is stored. A 409 that says another request is in progress is not this request's end.
+// final tells whether a response is stored. A 409 that says another request is in progress is not this request's end,
+// also where the handler passes on what a keyed service behind it answered.
 func (s *Shell) final(resp Response) bool {
 	if !s.cfg.Contract.Stored(resp.Status) {
 		return false
@@ -285,7 +263,11 @@ func (s *Shell) final(resp Response) bool {
 	}
 	var code string
 	_ = json.Unmarshal(member(resp.Body, "code"), &code)
-	return code != "request_in_progress" && code != s.cfg.Contract.Codes.InProgress
+	switch code {
+	case SyncContract().Codes.InProgress, IETFContract().Codes.InProgress, s.cfg.Contract.Codes.InProgress:
+		return false
+	}
+	return true
 }
 
 // unavailable marks an error of the store: a repeat with the same key is safe.

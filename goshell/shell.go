@@ -93,7 +93,11 @@ func (s *Shell) serve(w http.ResponseWriter, r *http.Request, op Operation, next
 	a := &answerer{shell: s, w: w, r: r, op: op}
 	a.event = Event{Action: op.Action, Contract: s.cfg.Contract.Name}
 	if a.event.Action == "" {
-		a.event.Action = r.Method + " " + r.URL.EscapedPath()
+		a.event.Action = r.Pattern
+	}
+	if a.event.Action == "" {
+		action := r.Method + " " + r.URL.EscapedPath()
+		a.event.Action = action[:min(len(action), maxDefaultAction)]
 	}
 	defer func() {
 		a.event.Duration = time.Since(started)
@@ -114,6 +118,9 @@ func (s *Shell) serve(w http.ResponseWriter, r *http.Request, op Operation, next
 	a.event.RequestBytes = len(body)
 	a.run(req, body, next)
 }
+
+// maxDefaultAction bounds what a client can write into the column action, in bytes.
+const maxDefaultAction = 200
 
 func (s *Shell) observe(ctx context.Context, e Event) {
 	if s.cfg.Observer != nil {

@@ -14,16 +14,20 @@ import (
 
 // All SQL of the shell: transaction control and calls of pgidem's functions.
 const (
-	sqlBegin = `select outcome, response_status, response_body, resource_id::text, one_time_secret, retry_after, created_at, expires_at
+	// Instants and intervals travel as numbers of microseconds: as text they would look as DateStyle and IntervalStyle say.
+	sqlBegin = `select outcome, response_status, response_body, resource_id::text, one_time_secret, retry_after,
+  (extract(epoch from created_at) * 1000000)::bigint, (extract(epoch from expires_at) * 1000000)::bigint
 from pgidem.idem_begin($1::uuid, $2::uuid, $3::text, $4::bytea, $5::interval, $6::interval)`
 	sqlComplete  = `select pgidem.idem_complete($1::uuid, $2::uuid, $3::integer, $4::jsonb, $5::boolean)`
-	sqlSaveFinal = `select outcome, response_status, response_body, resource_id::text, one_time_secret, retry_after, created_at, expires_at
+	sqlSaveFinal = `select outcome, response_status, response_body, resource_id::text, one_time_secret, retry_after,
+  (extract(epoch from created_at) * 1000000)::bigint, (extract(epoch from expires_at) * 1000000)::bigint
 from pgidem.idem_save_final($1::uuid, $2::uuid, $3::text, $4::bytea, $5::integer, $6::jsonb, $7::interval, $8::interval)`
-	sqlLockTimeout      = `select lock_timeout from pgidem.show_settings()`
+	sqlLockTimeout      = `select (extract(epoch from lock_timeout) * 1000000)::bigint from pgidem.show_settings()`
 	sqlCleanupBatchSize = `select cleanup_batch_size from pgidem.show_settings()`
 	sqlCleanupBatch     = `select pgidem.cleanup_batch($1::integer)`
 	sqlCommit           = `commit transaction` // not the text of pgx.Tx.Commit, whose prepared statement release invalidates
 	sqlRollback         = `rollback`
+	sqlBeginWrite       = `begin read write`
 	sqlIdleTimeout      = `set local idle_in_transaction_session_timeout = ` // followed by milliseconds
 )
 
@@ -158,6 +162,9 @@ func (Store) Complete(ctx context.Context, tx pgx.Tx, req Request, resp Response
 // Stored answer the returned response. Any other outcome is that of another request: answer that, never the unrecorded
 // 4xx.
 func (Store) SaveFinal(ctx context.Context, db Querier, req Request, resp Response) (Entry, error) {
+	if _, ok := db.(pgx.Tx); ok {
+		return Entry{}, errors.New("goshell: SaveFinal got a transaction, whose ROLLBACK would undo it: give the pool or the connection")
+	}
 	req, err := req.checked()
 	if err != nil {
 		return Entry{}, err
@@ -198,8 +205,8 @@ func scanEntry(row pgx.Row) (Entry, error) {
 		body, id   *string
 		secret     *bool
 		retryAfter *int32
-		created    *time.Time
-		expires    *time.Time
+		created    *int64
+		expires    *int64
 	)
 	if err := row.Scan((*string)(&e.Outcome), &status, &body, &id, &secret, &retryAfter, &created, &expires); err != nil {
 		return Entry{}, err
@@ -219,7 +226,7 @@ func scanEntry(row pgx.Row) (Entry, error) {
 		e.RetryAfter = time.Duration(*retryAfter) * time.Second
 	}
 	if created != nil && expires != nil {
-		e.CreatedAt, e.ExpiresAt = *created, *expires
+		e.CreatedAt, e.ExpiresAt = time.UnixMicro(*created), time.UnixMicro(*expires)
 	}
 	return e, nil
 }

@@ -2,6 +2,7 @@ package goshell
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -18,16 +19,25 @@ type claimTx struct {
 
 // txState is shared by a transaction and those nested in it.
 type txState struct {
-	mu     sync.Mutex
-	calls  int  // under way
-	lent   bool // large objects
-	ended  bool
-	wanted error
+	ctx context.Context // the handler's
+
+	mu      sync.Mutex
+	calls   int  // under way
+	lent    bool // large objects
+	ended   bool
+	partial bool
+	wanted  error
 }
 
 // note remembers an error that wants the transaction tried again from its start. Another error of the server takes its
 // place: the first one was then undone by a savepoint, or nothing would have run after it.
+//
+// It also remembers that a statement was not sent because the handler's context is done, as after a hang-up. A handler
+// that minds no error would commit the rest; pgx.Tx.Commit with the same context would not.
 func (s *txState) note(err error) {
+	if err != nil && s.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		s.setPartial()
+	}
 	state := sqlState(err)
 	if state == "" || state == stateInFailedTransaction {
 		return
@@ -38,6 +48,27 @@ func (s *txState) note(err error) {
 	s.mu.Lock()
 	s.wanted = err
 	s.mu.Unlock()
+}
+
+// noteEnd is note for the end of a nested transaction. When it was not sent, what was to be undone is still there.
+func (s *txState) noteEnd(err error) {
+	if err != nil && sqlState(err) == "" && !errors.Is(err, pgx.ErrTxClosed) {
+		s.setPartial()
+	}
+	s.note(err)
+}
+
+func (s *txState) setPartial() {
+	s.mu.Lock()
+	s.partial = true
+	s.mu.Unlock()
+}
+
+// isPartial tells whether less was done than the handler asked for, and the server knows nothing of it.
+func (s *txState) isPartial() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.partial
 }
 
 func (s *txState) retryError() error {
@@ -98,7 +129,7 @@ func (t *claimTx) Commit(ctx context.Context) error {
 	tx, done := t.use()
 	defer done()
 	err := tx.Commit(ctx)
-	t.state.note(err)
+	t.state.noteEnd(err)
 	return err
 }
 
@@ -109,7 +140,7 @@ func (t *claimTx) Rollback(ctx context.Context) error {
 	tx, done := t.use()
 	defer done()
 	err := tx.Rollback(ctx)
-	t.state.note(err)
+	t.state.noteEnd(err)
 	return err
 }
 

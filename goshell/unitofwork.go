@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -107,7 +106,7 @@ func (u *unit) begin(ctx context.Context, req Request) (Entry, error) {
 	b.Queue(sqlIdleTimeout + strconv.FormatInt((u.shell.cfg.HandlerLimit+idleMargin).Milliseconds(), 10))
 	var (
 		entry Entry
-		bound pgtype.Interval
+		bound int64 // microseconds
 	)
 	b.Queue(sqlBegin, beginArgs(req)...).QueryRow(func(row pgx.Row) (err error) {
 		entry, err = scanEntry(row)
@@ -126,7 +125,7 @@ func (u *unit) begin(ctx context.Context, req Request) (Entry, error) {
 		return Entry{}, errors.New("no transaction after BEGIN")
 	}
 	if learn {
-		u.shell.wait.learn(time.Duration(bound.Microseconds)*time.Microsecond + time.Duration(bound.Days)*24*time.Hour)
+		u.shell.wait.learn(time.Duration(bound) * time.Microsecond)
 	}
 	u.tx = br.Tx()
 	return entry, nil
@@ -176,6 +175,7 @@ func (u *unit) saveFinal(ctx context.Context, req Request, resp Response) (Entry
 	var (
 		b     pgx.Batch
 		entry Entry
+		tag   = "COMMIT"
 	)
 	switch u.txStatus() {
 	case 'T':
@@ -186,12 +186,26 @@ func (u *unit) saveFinal(ctx context.Context, req Request, resp Response) (Entry
 			return Entry{}, err
 		}
 	}
+	// A role may be read-only unless a transaction says otherwise.
+	explicit := u.shell.cfg.TxOptions.AccessMode == pgx.ReadWrite
+	if explicit {
+		b.Queue(sqlBeginWrite)
+	}
 	b.Queue(sqlSaveFinal, saveFinalArgs(req, resp)...).QueryRow(func(row pgx.Row) (err error) {
 		entry, err = scanEntry(row)
 		return bodyError(err)
 	})
+	if explicit {
+		b.Queue(sqlCommit).Exec(func(t pgconn.CommandTag) error {
+			tag = t.String()
+			return nil
+		})
+	}
 	if err := u.conn.SendBatch(ctx, &b).Close(); err != nil {
 		return Entry{}, err
+	}
+	if tag != "COMMIT" {
+		return Entry{}, fmt.Errorf("the answer to COMMIT is %s", tag)
 	}
 	if u.txStatus() != 'I' {
 		return Entry{}, errors.New("a transaction is open after ROLLBACK")

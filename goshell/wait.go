@@ -21,6 +21,17 @@ func (w *waitBound) get() (bound time.Duration, stale bool) {
 	return w.bound, !w.fixed && time.Since(w.readAt) > time.Minute
 }
 
+// unlearned is how long to wait while neither Config nor the settings row were heard: what that row says when nobody
+// changed it.
+const unlearned = 2 * time.Second
+
+func (w *waitBound) orDefault() time.Duration {
+	if bound, _ := w.get(); bound != 0 {
+		return bound
+	}
+	return unlearned
+}
+
 func (w *waitBound) learn(bound time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
