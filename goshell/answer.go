@@ -20,7 +20,8 @@ type answerer struct {
 	op    Operation
 	event Event
 
-	first recorded // what the handler wrote, in the attempt that counts
+	first     recorded // what the handler wrote, in the attempt that counts
+	streamErr error    // why it could not be streamed
 }
 
 // read checks the request and returns what is claimed, with the body. It has answered when ok is false. Whatever can be
@@ -41,7 +42,11 @@ func (a *answerer) read(lines []string, principal string) (req Request, body []b
 		a.invalid(contract.Codes.Invalid, "#query", "not_allowed", "A request with Idempotency-Key may not have a query string here.")
 		return req, nil, false
 	}
-	if principal, err = parsePrincipal(principal); err != nil {
+	if contract.RefuseMultipart && strings.HasPrefix(strings.ToLower(a.r.Header.Get("Content-Type")), "multipart/") {
+		a.invalid(contract.Codes.Unsupported, "#body", "multipart", "A request with Idempotency-Key may not have a multipart body here, whose boundary changes with each try.")
+		return req, nil, false
+	}
+	if principal, err = parsePrincipal(a.shell.cfg.Mode, principal); err != nil {
 		a.fault(err)
 		return req, nil, false
 	}
@@ -83,6 +88,7 @@ func (a *answerer) read(lines []string, principal string) (req Request, body []b
 		Fingerprint: sum,
 		TTL:         ttl,
 		LockTimeout: a.shell.cfg.LockTimeout,
+		Lease:       a.shell.cfg.Lease,
 	}, body, true
 }
 
@@ -123,6 +129,9 @@ func sentPath(r *http.Request) string {
 func (a *answerer) run(req Request, body []byte, next http.Handler) {
 	c := &call{shell: a.shell, req: req, work: func(ctx context.Context) (Response, error) {
 		rec := newRecorder(a.w, a.shell.cfg.MaxResponseBody)
+		if a.shell.cfg.Mode == Leased {
+			rec.stream = func() error { return a.mayStream(ctx, rec) }
+		}
 		r := requestWithBody(a.r, ctx, body)
 		defer func() {
 			a.r.Pattern = r.Pattern // outer middleware reads it, and a mux set it on the copy
@@ -167,16 +176,21 @@ func (a *answerer) response() (Response, error) {
 	switch {
 	case rec.problem != nil:
 		return resp, fmt.Errorf("%w: %w", ErrResponse, rec.problem)
+	case rec.streamed:
+		return resp, errStreamed
+	case rec.overflow && a.streamErr != nil:
+		return resp, a.streamErr
 	case rec.overflow:
 		return resp, fmt.Errorf("%w: it is larger than Config.MaxResponseBody (%d bytes)", ErrResponse, a.shell.cfg.MaxResponseBody)
 	case !a.shell.final(resp):
 		return resp, nil
 	}
-	for _, name := range unstorable {
-		// What an outer handler has set it will make true itself, as a compressing one does.
-		if set := rec.header.Values(name); len(set) > 0 && !slices.Equal(set, a.w.Header().Values(name)) {
-			return resp, fmt.Errorf("%w: the handler set %s; compression, digests and signatures belong outside the keyed handler", ErrResponse, name)
-		}
+	if err := a.checkHeaders(rec.header); err != nil {
+		return resp, err
+	}
+	if a.shell.cfg.Mode != UnitOfWork {
+		resp.ContentType, resp.Location, resp.ETag = contentType(rec), rec.header.Get("Location"), rec.header.Get("ETag")
+		return resp, nil
 	}
 	if resp.Status >= 400 && len(resp.Body) > 0 && !isJSONObject(resp.Body) {
 		resp.Body = a.render(problemFromText(resp.Status, string(resp.Body)))
@@ -185,9 +199,51 @@ func (a *answerer) response() (Response, error) {
 	return resp, nil
 }
 
+// checkHeaders refuses the headers that would not be true of what is stored. What an outer handler has set it will make true
+// itself, as a compressing one does.
+func (a *answerer) checkHeaders(header http.Header) error {
+	names := unstorable
+	if a.shell.cfg.Mode != UnitOfWork {
+		names = names[:1] // the bytes are stored as they are, but not how to decode them
+	}
+	for _, name := range names {
+		if set := header.Values(name); len(set) > 0 && !slices.Equal(set, a.w.Header().Values(name)) {
+			return fmt.Errorf("%w: the handler set %s; compression, digests and signatures belong outside the keyed handler", ErrResponse, name)
+		}
+	}
+	return nil
+}
+
+// contentType is the one that the client sees: net/http guesses it where a handler set none.
+func contentType(rec recorded) string {
+	if set, ok := rec.header["Content-Type"]; ok || len(rec.body) == 0 {
+		return strings.Join(set, ", ")
+	}
+	return http.DetectContentType(rec.body)
+}
+
+// errStreamed: the response was too large to store and has gone to the client.
+var errStreamed = errors.New("the response was streamed")
+
+// mayStream tells whether a response that is too large to be stored may go out: not when another request may have the key.
+func (a *answerer) mayStream(ctx context.Context, rec *recorder) error {
+	a.streamErr = a.checkHeaders(rec.kept)
+	if a.streamErr == nil {
+		if err := FromContext(ctx).Renew(ctx, 0); err != nil && !errors.Is(err, ErrLeaseLost) {
+			a.streamErr = unavailable(err)
+		} else {
+			a.streamErr = err
+		}
+	}
+	return a.streamErr
+}
+
 // deliver answers with the result of the call.
 func (a *answerer) deliver(res result) {
 	a.event.Outcome = res.outcome
+	if res.lost {
+		a.report(ErrLeaseLost)
+	}
 	codes := a.shell.cfg.Contract.Codes
 	switch {
 	case errors.Is(res.err, ErrUnavailable):
@@ -214,7 +270,7 @@ func (a *answerer) deliver(res result) {
 func (a *answerer) stored(resp Response) recorded {
 	rec := a.first
 	rec.body = resp.Body
-	if _, set := rec.header["Content-Type"]; !set && len(rec.body) > 0 {
+	if _, set := rec.header["Content-Type"]; !set && len(rec.body) > 0 && a.shell.cfg.Mode == UnitOfWork {
 		rec.header.Set("Content-Type", bodyType(resp.Status))
 	}
 	return rec
@@ -231,6 +287,16 @@ func (a *answerer) replay(res result) {
 		return
 	}
 	rec := recorded{status: resp.Status, header: header.Clone(), body: resp.Body}
+	if a.shell.cfg.Mode != UnitOfWork {
+		rec.header["Content-Type"] = nil // not guessed where the first answer had none
+		for name, value := range map[string]string{"Content-Type": resp.ContentType, "Location": resp.Location, "ETag": resp.ETag} {
+			if value != "" {
+				rec.header.Set(name, value)
+			}
+		}
+		a.send(rec)
+		return
+	}
 	if len(resp.Body) > 0 {
 		rec.header.Set("Content-Type", bodyType(resp.Status))
 	}
@@ -248,6 +314,10 @@ func (a *answerer) replay(res result) {
 }
 
 func (a *answerer) send(rec recorded) {
+	if rec.streamed {
+		a.event.Status = rec.status
+		return
+	}
 	a.event.Status, a.event.ResponseBytes = rec.status, len(rec.body)
 	if a.event.Outcome != Replay {
 		rec.header.Del(a.shell.cfg.Contract.ReplayHeader) // whoever set it

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +13,9 @@ import (
 type Contract struct {
 	// Name appears in logs and events.
 	Name string
+
+	// Modes are those that the contract goes with.
+	Modes []Mode
 
 	// Anonymous says what happens to a keyed request without identity.
 	Anonymous AnonymousRule
@@ -22,8 +26,14 @@ type Contract struct {
 	// Query says what a query string means in a keyed request.
 	Query QueryRule
 
-	// Stored tells which statuses are final: stored and replayed. Every 2xx must be; of the others only 400 to 499
-	// without 401, 408, 425, 428 and 429 may be.
+	// RawBody makes the fingerprint cover the body as it came. Otherwise JSON is brought into canonical form (RFC 8785) first.
+	RawBody bool
+
+	// RefuseMultipart answers 400 to multipart bodies, whose boundary changes with each try.
+	RefuseMultipart bool
+
+	// Stored tells which statuses are final: stored and replayed. Every 2xx must be. Of the others, in the mode UnitOfWork,
+	// 400 to 499 without 401, 408, 425, 428 and 429 may be; in the other modes 300 to 499 without 307, 308, 401 and 429.
 	Stored func(status int) bool
 
 	// ReplayHeader is set to "true" on every replay and never on a first answer.
@@ -41,6 +51,8 @@ type Contract struct {
 type Codes struct {
 	// Invalid is for a key or request that breaks the rules of the contract, Missing for a required key that is not there.
 	Invalid, Missing string
+	// Unsupported is for a multipart body where it is refused.
+	Unsupported string
 	// Reused is for a key that was used for another request, InProgress for one whose first request still runs.
 	Reused, InProgress string
 }
@@ -72,6 +84,7 @@ const (
 func SyncContract() Contract {
 	return Contract{
 		Name:      "sync",
+		Modes:     []Mode{UnitOfWork},
 		Anonymous: AnonymousPasses,
 		Key:       KeyUUIDv7,
 		Query:     QueryRefused,
@@ -92,13 +105,44 @@ func SyncContract() Contract {
 	}
 }
 
+// PublicAPIContract is for an API that others program against: any printable key, the request byte for byte, and nearly
+// every answer but a 5xx final, redirects among them. Resolve its operations with [PrefixOperations].
+func PublicAPIContract() Contract {
+	return Contract{
+		Name:            "public",
+		Modes:           []Mode{UnitOfWorkBytes, Leased},
+		Anonymous:       AnonymousRefused,
+		Key:             KeyText,
+		Query:           QueryIncluded,
+		RawBody:         true,
+		RefuseMultipart: true,
+		Stored: func(status int) bool {
+			switch status {
+			case 307, 308, 401, 403, 429:
+				return false
+			}
+			return status >= 200 && status <= 499
+		},
+		ReplayHeader: "Idempotent-Replayed",
+		Codes: Codes{
+			Invalid:     "idempotency-key-invalid",
+			Missing:     "idempotency-key-missing",
+			Unsupported: "idempotency-unsupported",
+			Reused:      "idempotency-key-reused",
+			InProgress:  "idempotency-in-progress",
+		},
+	}
+}
+
 // IETFContract follows draft-ietf-httpapi-idempotency-key-header-07 (expired): the key is a structured-field string or
-// the same text bare, the query string belongs to the request, a caller without identity is refused.
+// the same text bare, in the mode UnitOfWork a UUID; the query string belongs to the request, a caller without identity is
+// refused.
 func IETFContract() Contract {
 	return Contract{
 		Name:      "ietf",
+		Modes:     []Mode{UnitOfWork, UnitOfWorkBytes, Leased},
 		Anonymous: AnonymousRefused,
-		Key:       KeyUUID,
+		Key:       KeyString,
 		Query:     QueryIncluded,
 		Stored: func(status int) bool {
 			return status >= 200 && status <= 299 || storableRefusal(status)
@@ -123,45 +167,69 @@ func storableRefusal(status int) bool {
 }
 
 // Fingerprint returns the fingerprint of a request under this contract: SHA-256 over METHOD LF path LF [query LF] body,
-// with the body in canonical form (RFC 8785) where that is exact. escapedPath and rawQuery are as in the request line.
+// with the body in canonical form (RFC 8785) where that is exact, or raw where RawBody is set. escapedPath and rawQuery are as in the request line.
 // Use it for [Shell.Do] and [Store], and in tests of other languages.
 func (c Contract) Fingerprint(method, escapedPath, rawQuery string, body []byte) [32]byte {
-	if c.Query == QueryIncluded {
-		return fingerprint(method, escapedPath, &rawQuery, canonicalBody(body))
+	if !c.RawBody {
+		body = canonicalBody(body)
 	}
-	return fingerprint(method, escapedPath, nil, canonicalBody(body))
+	if c.Query == QueryIncluded {
+		return fingerprint(method, escapedPath, &rawQuery, body)
+	}
+	return fingerprint(method, escapedPath, nil, body)
 }
 
 func (c Contract) isZero() bool {
-	return c.Name == "" && c.Stored == nil && c.ReplayHeader == "" && c.Render == nil && c.Codes == Codes{} &&
-		c.Anonymous == 0 && c.Key == 0 && c.Query == 0
+	return c.Name == "" && len(c.Modes) == 0 && c.Stored == nil && c.ReplayHeader == "" && c.Render == nil && c.Codes == Codes{} &&
+		c.Anonymous == 0 && c.Key == 0 && c.Query == 0 && !c.RawBody && !c.RefuseMultipart
 }
 
-// check refuses a contract that could not keep the guarantee.
-func (c Contract) check() error {
+// check refuses a contract that could not keep the guarantee in a mode.
+func (c Contract) check(mode Mode) error {
 	if c.Stored == nil {
-		return errors.New("goshell: Contract.Stored is nil: start from SyncContract or IETFContract and change fields")
+		return errors.New("goshell: Contract.Stored is nil: start from SyncContract, PublicAPIContract or IETFContract and change fields")
+	}
+	if !slices.Contains(c.Modes, mode) {
+		return fmt.Errorf("goshell: Contract %q does not go with the mode %v, only with %v", c.Name, mode, c.Modes)
+	}
+	storable, others := storableRefusal, "400 to 499 without 401, 408, 425, 428 and 429"
+	if mode != UnitOfWork {
+		storable, others = storableRecord, "300 to 499 without 307, 308, 401 and 429"
 	}
 	for status := 100; status <= 999; status++ {
 		stored := c.Stored(status)
 		if success := status >= 200 && status <= 299; success && !stored {
-			return fmt.Errorf("goshell: Contract.Stored refuses %d: a success that is not stored would be rolled back after it was answered", status)
-		} else if !success && stored && !storableRefusal(status) {
-			return fmt.Errorf("goshell: Contract.Stored accepts %d: only 2xx and 400 to 499 without 401, 408, 425, 428 and 429 can be stored", status)
+			return fmt.Errorf("goshell: Contract.Stored refuses %d: a success that is not stored would run again", status)
+		} else if !success && stored && !storable(status) {
+			return fmt.Errorf("goshell: Contract.Stored accepts %d: only 2xx and %s can be stored in the mode %v", status, others, mode)
 		}
 	}
 	if c.Name == "" || !isToken(c.ReplayHeader) {
 		return errors.New("goshell: Contract.Name must be set and Contract.ReplayHeader be a header name")
 	}
-	if c.Codes.Invalid == "" || c.Codes.Missing == "" || c.Codes.Reused == "" || c.Codes.InProgress == "" {
+	if c.Codes.Invalid == "" || c.Codes.Missing == "" || c.Codes.Reused == "" || c.Codes.InProgress == "" ||
+		c.RefuseMultipart && c.Codes.Unsupported == "" {
 		return errors.New("goshell: Contract.Codes has an empty code")
 	}
 	if c.Anonymous != AnonymousPasses && c.Anonymous != AnonymousRefused ||
-		c.Key != KeyUUIDv7 && c.Key != KeyUUID ||
+		c.Key < KeyUUIDv7 || c.Key > KeyText ||
 		c.Query != QueryRefused && c.Query != QueryIgnored && c.Query != QueryIncluded {
 		return errors.New("goshell: Contract.Anonymous, Contract.Key or Contract.Query is not one of the constants")
 	}
+	if mode == UnitOfWork && c.Key == KeyText {
+		return errors.New("goshell: Contract.Key is KeyText, but the mode UnitOfWork holds only UUIDs: use KeyUUID, KeyUUIDv7 or KeyString")
+	}
 	return nil
+}
+
+// storableRecord tells which other statuses than 2xx the modes UnitOfWorkBytes and Leased store: 307 and 308 make the
+// client repeat the request with the same key elsewhere.
+func storableRecord(status int) bool {
+	switch status {
+	case 307, 308, 401, 429:
+		return false
+	}
+	return status >= 300 && status <= 499
 }
 
 // isToken tells whether s can be a header name (RFC 9110, section 5.6.2).

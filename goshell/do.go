@@ -18,7 +18,7 @@ import (
 //   - Reused and InProgress come with [ErrKeyReused] and [ErrInProgress].
 //   - Without an outcome the error is that of fn, after the rollback, or a fault: with [ErrUnavailable] a repeat is safe.
 func (s *Shell) Do(ctx context.Context, req Request, fn func(context.Context) (Response, error)) (Response, Outcome, error) {
-	req, err := req.checked()
+	req, err := req.checked(s.cfg.Mode)
 	if err != nil {
 		return Response{}, "", err
 	}
@@ -27,6 +27,9 @@ func (s *Shell) Do(ctx context.Context, req Request, fn func(context.Context) (R
 	}
 	if req.LockTimeout == 0 {
 		req.LockTimeout = s.cfg.LockTimeout
+	}
+	if req.Lease == 0 {
+		req.Lease = s.cfg.Lease
 	}
 
 	started := time.Now()
@@ -37,7 +40,7 @@ func (s *Shell) Do(ctx context.Context, req Request, fn func(context.Context) (R
 		}
 		return resp, err
 	}}
-	e := Event{Action: req.Action, Contract: s.cfg.Contract.Name}
+	e := Event{Action: req.Action, Contract: s.cfg.Contract.Name, Mode: s.cfg.Mode}
 	defer func() {
 		e.Attempts, e.Waited, e.Duration = c.attempts, c.waited, time.Since(started)
 		s.observe(ctx, e)

@@ -6,6 +6,12 @@
 // github.com/pgidem/pgidem/goshell/migrate or with psql). The shell computes the fingerprint of the request, calls the
 // functions and holds the response back until the database has confirmed it.
 //
+// # Modes
+//
+// [UnitOfWork] and [UnitOfWorkBytes] are for effects that are rows of this database: claim, effect and response are one
+// transaction. [Leased] is for effects elsewhere: see [Claim.DownstreamKey] and [Claim.Keep]. What follows is about the
+// first two.
+//
 // # The life of a keyed request
 //
 //  1. The header is checked, the body read, the fingerprint computed.
@@ -18,6 +24,10 @@
 //  5. Only then does the client get a byte.
 //
 // So whatever dies in between leaves either the effect and its response, or neither.
+//
+// In the mode Leased the claim is committed first, and the handler runs outside any transaction. Its response is stored
+// before the client gets a byte; a failure gives the key back. When the worker dies, the key is free at the end of the
+// lease, and a worker that was only late can store and answer nothing any more.
 //
 // # What a handler must do
 //

@@ -21,6 +21,10 @@ var (
 	// ErrClaimLost says that the key is not claimed in the transaction that should complete it. SQLSTATE ID001.
 	ErrClaimLost = errors.New("goshell: the transaction does not hold the claim: it was ended or rolled back to a savepoint by the handler")
 
+	// ErrLeaseLost says that a claim of the mode Leased has ended before its work: its lease ran out or another request took
+	// it over. SQLSTATE ID003.
+	ErrLeaseLost = errors.New("goshell: the lease is lost: another request may run the operation")
+
 	// ErrUnknownPrincipal says that the principal is not in the table that the foreign key points to.
 	ErrUnknownPrincipal = errors.New("goshell: unknown principal: call pgidem.register_principal, or pgidem.attach_principals once for your own table of users")
 
@@ -37,6 +41,7 @@ var (
 // SQLSTATEs that decide something. The codes of class ID are pgidem's own.
 const (
 	stateClaimLost            = "ID001"
+	stateLeaseLost            = "ID003"
 	stateForeignKeyViolation  = "23503"
 	stateInFailedTransaction  = "25P02"
 	stateSerializationFailure = "40001"
@@ -81,6 +86,8 @@ func storeError(err error) error {
 	switch {
 	case pg.Code == stateClaimLost:
 		return ErrClaimLost
+	case pg.Code == stateLeaseLost:
+		return ErrLeaseLost
 	case pg.Code == stateForeignKeyViolation && pg.ConstraintName == principalConstraint:
 		return ErrUnknownPrincipal
 	}

@@ -33,7 +33,7 @@ func Example() {
 	}
 	const alice = "0192f0c1-2345-7abc-8def-0123456789ab"
 	if _, err := pool.Exec(ctx, `
-		create table payment (number integer generated always as identity, amount integer);
+		create table if not exists payment (number integer generated always as identity, amount integer);
 		select pgidem.register_principal('`+alice+`')`); err != nil {
 		log.Fatal(err)
 	}

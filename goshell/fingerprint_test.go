@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -113,13 +114,24 @@ func TestFingerprint_Definition(t *testing.T) {
 		} else {
 			assert.Empty(t, vector.Query, vector.Name)
 			assert.Equal(t, *vector.Sync, hash(head+string(canonical)), vector.Name)
-			assert.Equal(t, *vector.Sync, hexOf(fingerprint(vector.Method, vector.Path, nil, canonicalBody(body))), vector.Name)
+			assert.Equal(t, *vector.Sync, hexOf(SyncContract().Fingerprint(vector.Method, vector.Path, "", body)), vector.Name)
 		}
 		assert.Equal(t, vector.PublicAPI, hash(head+query+string(body)), vector.Name)
-		assert.Equal(t, vector.PublicAPI, hexOf(fingerprint(vector.Method, vector.Path, &vector.Query, body)), vector.Name)
+		assert.Equal(t, vector.PublicAPI, hexOf(PublicAPIContract().Fingerprint(vector.Method, vector.Path, vector.Query, body)), vector.Name)
 		assert.Equal(t, vector.IETF, hash(head+query+string(canonical)), vector.Name)
-		assert.Equal(t, vector.IETF, hexOf(fingerprint(vector.Method, vector.Path, &vector.Query, canonicalBody(body))), vector.Name)
+		assert.Equal(t, vector.IETF, hexOf(IETFContract().Fingerprint(vector.Method, vector.Path, vector.Query, body)), vector.Name)
 	}
+}
+
+func TestDownstreamKey_VectorOfTheDocs(t *testing.T) {
+	text, err := os.ReadFile("../docs/fingerprints.md")
+	require.NoError(t, err)
+	row := regexp.MustCompile("\\| `([^`]+)` \\| `([^`]+)` \\| `([0-9a-f]{64})` \\| `([0-9a-f-]{36})` \\|").FindStringSubmatch(string(text))
+	require.NotNil(t, row)
+	print, err := hex.DecodeString(row[3])
+	require.NoError(t, err)
+	claim := &Claim{req: Request{Principal: row[1], Key: row[2], Fingerprint: [32]byte(print)}}
+	require.Equal(t, row[4], claim.DownstreamKey())
 }
 
 // Case 64: method, path and query belong to the request, as they came over the wire.

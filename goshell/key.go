@@ -13,6 +13,11 @@ const (
 	// KeyUUID accepts a UUID of any version in its form of 36 characters, in upper or lower case. The key is its
 	// lower-case spelling.
 	KeyUUID
+	// KeyString accepts a string of RFC 9651 in quotes, or its content bare: 1 to 255 characters of printable ASCII, with
+	// blanks only inside. A stray quote and parameters are refused. In the mode UnitOfWork it is KeyUUID.
+	KeyString
+	// KeyText accepts what KeyString does, and takes anything else that is printable as it stands, quotes among it.
+	KeyText
 )
 
 // keyError is what is wrong with a key: a sentence for the client that never holds what the client sent.
@@ -26,6 +31,8 @@ const (
 	errKeyQuotes keyError = `The Idempotency-Key header starts with a quote but is not one complete quoted string: send the key bare, or in quotes with only \" and \\ as escapes and nothing behind them.`
 	errKeyUUIDv7 keyError = "The Idempotency-Key header must be a UUID version 7 of 36 characters."
 	errKeyUUID   keyError = "The Idempotency-Key header must be a UUID of 36 characters, bare or in quotes."
+	errKeyStray  keyError = `The Idempotency-Key header holds a stray quote or parameters: send one string in quotes, with only \" and \\ as escapes and nothing behind it, or the text bare.`
+	errKeyText   keyError = "The Idempotency-Key header must have 1 to 255 printable ASCII characters, with blanks only between others."
 
 	howToMint keyError = " `pgidem key new` prints a key."
 )
@@ -51,14 +58,22 @@ func readKey(lines []string, format KeyFormat) (string, keyError) {
 	if key == "" {
 		return "", errKeyEmpty
 	}
-	if key[0] == '"' {
-		content, ok := unquoteKey(key)
-		if !ok {
-			return "", errKeyQuotes
-		}
+	content, quoted := unquoteKey(key)
+	switch {
+	case quoted:
 		key = content
+	case format == KeyText:
+	case format == KeyString && strings.ContainsAny(key, `";`):
+		return "", errKeyStray
+	case key[0] == '"':
+		return "", errKeyQuotes
 	}
 	switch {
+	case format == KeyString || format == KeyText:
+		if !isKeyText(key) {
+			return "", errKeyText
+		}
+		return key, ""
 	case format == KeyUUIDv7 && !isUUIDv7(key):
 		return "", errKeyUUIDv7
 	case format == KeyUUID && !isUUID(key):
@@ -67,9 +82,18 @@ func readKey(lines []string, format KeyFormat) (string, keyError) {
 	return strings.ToLower(key), ""
 }
 
+// isKeyText tells whether the table idempotency_record can hold a key.
+func isKeyText(key string) bool {
+	return len(key) >= 1 && len(key) <= 255 && key[0] != ' ' && key[len(key)-1] != ' ' &&
+		strings.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}
+
 // unquoteKey returns the content of a structured-field string that makes up the whole text: no parameters, nothing
 // behind the closing quote.
 func unquoteKey(text string) (content string, ok bool) {
+	if !strings.HasPrefix(text, `"`) {
+		return "", false
+	}
 	var b strings.Builder
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {

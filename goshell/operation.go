@@ -1,7 +1,10 @@
 package goshell
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,7 +17,8 @@ type Operation struct {
 	// Required answers 400 when the header is missing. Otherwise a request without it passes through unprotected.
 	Required bool
 
-	// ETag lists the statuses whose replay carries an ETag made of the integer member version of the body.
+	// ETag lists the statuses whose replay carries an ETag made of the integer member version of the body. Like Location it
+	// is for the mode UnitOfWork; the others store these headers as the handler sets them.
 	ETag []int
 
 	// TTL is how long the response answers. Zero means Config.TTL.
@@ -28,6 +32,28 @@ type Operation struct {
 	// must not match what an older one stored.
 	// An error answers 400 and the handler does not run. Nil means the canonical body.
 	Fingerprint func(r *http.Request, body []byte) ([]byte, error)
+}
+
+// PrefixOperations resolves every POST, PUT, PATCH and DELETE under a path, such as "/api/v1/", but not under the excepted
+// ones, for [Shell.Middleware]. It panics when a path does not start with a slash.
+func PrefixOperations(prefix string, except ...string) func(*http.Request) (Operation, bool) {
+	for _, path := range append([]string{prefix}, except...) {
+		if !strings.HasPrefix(path, "/") {
+			panic(fmt.Sprintf("goshell: PrefixOperations got %q: give a path that starts with a slash", path))
+		}
+	}
+	return func(r *http.Request) (Operation, bool) {
+		switch r.Method {
+		case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		default:
+			return Operation{}, false
+		}
+		under := func(prefix string) bool {
+			prefix = strings.TrimSuffix(prefix, "/")
+			return r.URL.Path == prefix || strings.HasPrefix(r.URL.Path, prefix+"/")
+		}
+		return Operation{}, under(prefix) && !slices.ContainsFunc(except, under)
+	}
 }
 
 // MuxOperations resolves operations by the pattern under which mux would serve the request, for [Shell.Middleware]

@@ -51,6 +51,9 @@ type recorder struct {
 	body     bytes.Buffer
 	overflow bool
 
+	stream   func() error // asked when the limit is passed whether the response may go on to the client; nil: it may not
+	streamed bool
+
 	superfluous bool // a status was written after the final one
 	failed      bool // and that was a 5xx
 }
@@ -112,11 +115,38 @@ func (rec *recorder) Write(p []byte) (int, error) {
 	if rec.declared >= 0 && rec.offered > rec.declared {
 		return 0, http.ErrContentLength
 	}
+	if rec.streamed {
+		return rec.real.Write(p)
+	}
 	if rec.overflow || int64(len(p)) > rec.limit-int64(rec.body.Len()) {
+		first := !rec.overflow
 		rec.overflow = true
-		return 0, errResponseTooLarge
+		if rec.stream == nil || !first {
+			return 0, errResponseTooLarge
+		}
+		if err := rec.stream(); err != nil {
+			return 0, err
+		}
+		return rec.goOn(p)
 	}
 	return rec.body.Write(p)
+}
+
+// goOn sends what was kept, and p. From here on the recorder only passes on.
+func (rec *recorder) goOn(p []byte) (int, error) {
+	rec.streamed = true
+	header := rec.real.Header()
+	clear(header)
+	maps.Copy(header, rec.kept)
+	if rec.declared >= 0 {
+		header.Set("Content-Length", strconv.FormatInt(rec.declared, 10))
+	}
+	rec.real.WriteHeader(rec.status)
+	if _, err := rec.real.Write(rec.body.Bytes()); err != nil {
+		return 0, err
+	}
+	rec.body = bytes.Buffer{}
+	return rec.real.Write(p)
 }
 
 func (rec *recorder) SetReadDeadline(deadline time.Time) error {
@@ -134,8 +164,9 @@ func (rec *recorder) EnableFullDuplex() error {
 // result returns the response when the handler has returned: 200 and empty when it wrote nothing.
 func (rec *recorder) result() recorded {
 	rec.writeDefault()
-	res := recorded{status: rec.status, header: rec.kept, body: rec.body.Bytes(), overflow: rec.overflow}
+	res := recorded{status: rec.status, header: rec.kept, body: rec.body.Bytes(), overflow: rec.overflow, streamed: rec.streamed}
 	switch {
+	case rec.streamed:
 	case rec.status == http.StatusSwitchingProtocols:
 		res.problem = errSwitchingProtocols
 	case bodyAllowed(rec.status) && rec.declared >= 0 && rec.declared != rec.offered:
@@ -150,6 +181,7 @@ type recorded struct {
 	header   http.Header
 	body     []byte
 	overflow bool  // the body was over the limit and is incomplete
+	streamed bool  // the client has it already
 	problem  error // why the response must not be sent: a fault of the handler
 }
 

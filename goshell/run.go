@@ -29,6 +29,7 @@ type result struct {
 	entry    Entry    // what is recorded, when another request stored it or runs
 	err      error    // a fault; ErrUnavailable wants a repeat
 	open     *unit    // still in its transaction, which has nothing to keep
+	lost     bool     // the lease was lost: what is recorded is not the response of this call
 }
 
 // run goes through the call and hands its result to deliver, once. What is told to the client may not wait for the
@@ -36,6 +37,10 @@ type result struct {
 // deliver writes, and may outlast it by a moment. A flush would not do instead: it can reach past an outer writer that
 // holds the status back.
 func (c *call) run(ctx context.Context, deliver func(result)) {
+	if c.shell.cfg.Mode == Leased {
+		deliver(c.lease(ctx))
+		return
+	}
 	res := c.settle(ctx)
 	if res.open != nil {
 		go c.rollback(ctx, res.open)
@@ -95,7 +100,7 @@ func (c *call) attempt(ctx context.Context, req Request) (res result, again erro
 	case entry.Outcome != Claimed:
 		return result{outcome: entry.Outcome, response: entry.Response, entry: entry, open: u}, nil
 	}
-	claim := &Claim{pool: c.shell.pool, tx: &claimTx{tx: u.tx, state: &txState{}}}
+	claim := &Claim{shell: c.shell, req: c.req, token: entry.Token, tx: &claimTx{tx: u.tx, state: &txState{}}}
 	resp, busy, err := c.operate(ctx, u, claim)
 	if busy {
 		u.abandon()
@@ -162,7 +167,7 @@ func (c *call) finish(ctx context.Context, u *unit, claim *Claim, claimed Entry,
 		return result{outcome: NotStored, response: resp, err: err}, nil
 	}
 	switch refusal := resp.Status >= 400; {
-	case writtenOut(resp.Body) > c.shell.cfg.MaxResponseBody:
+	case c.shell.cfg.Mode == UnitOfWork && writtenOut(resp.Body) > c.shell.cfg.MaxResponseBody:
 		err = fmt.Errorf("%w: it is larger than Config.MaxResponseBody (%d bytes) when jsonb has written out its numbers", ErrResponse, c.shell.cfg.MaxResponseBody)
 	case status == 0:
 		// A refusal may well come of that loss.
@@ -185,7 +190,7 @@ func (c *call) finish(ctx context.Context, u *unit, claim *Claim, claimed Entry,
 		return result{err: err}, nil
 	}
 
-	stored, err := u.complete(ctx, c.req, resp)
+	stored, err := u.complete(ctx, c.req, claimed, resp)
 	switch {
 	case err == nil:
 		u.release()
@@ -210,6 +215,10 @@ func (c *call) ask(ctx context.Context, claimed Entry, resp Response, lost error
 		return result{err: err}
 	}
 	entry, err := u.begin(ctx, c.req)
+	ours := false
+	if err == nil && entry.Outcome == Replay {
+		ours, err = c.shell.cfg.Mode.table().isOurs(ctx, u.tx, c.req, claimed, entry)
+	}
 	switch {
 	case err != nil:
 		u.rollback(ctx)
@@ -217,7 +226,7 @@ func (c *call) ask(ctx context.Context, claimed Entry, resp Response, lost error
 	case entry.Outcome != Replay:
 		u.rollback(ctx)
 		return result{err: unavailable(lost)}
-	case entry.CreatedAt.Equal(claimed.CreatedAt):
+	case ours:
 		// Our own COMMIT, so this is still the first answer.
 		if !resp.OneTimeSecret {
 			resp.Body = entry.Response.Body

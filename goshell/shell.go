@@ -91,7 +91,7 @@ func (s *Shell) serve(w http.ResponseWriter, r *http.Request, op Operation, next
 	}
 
 	a := &answerer{shell: s, w: w, r: r, op: op}
-	a.event = Event{Action: op.Action, Contract: s.cfg.Contract.Name}
+	a.event = Event{Action: op.Action, Contract: s.cfg.Contract.Name, Mode: s.cfg.Mode}
 	if a.event.Action == "" {
 		a.event.Action = r.Pattern
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pgidem/pgidem/goshell"
@@ -233,17 +232,14 @@ func TestSaveFinal_WaitsAsLongAsAClaim(t *testing.T) {
 
 	rival, err := s.sql.Begin(t.Context())
 	require.NoError(t, err)
-	claimed := make(chan goshell.Entry, 1)
+	took := make(chan error, 1)
 	go func() {
-		m := m
-		m.LockTimeout = time.Minute
-		entry, err := goshell.Store{}.Begin(t.Context(), rival, m)
-		assert.NoError(t, err)
-		claimed <- entry
+		_, err := rival.Exec(t.Context(), "select pg_advisory_xact_lock(pgidem._gate($1, $2))", s.user, m.Key)
+		took <- err
 	}()
 	pgtest.WaitBlocked(t, s.sql, rival.Conn().PgConn().PID())
 	g.open()
-	require.Equal(t, goshell.Claimed, (<-claimed).Outcome)
+	require.NoError(t, <-took)
 	pgtest.WaitFor(t, func() bool {
 		return first.answered() || s.number(`select count(*) from pg_stat_activity
 			where datname = current_database() and wait_event_type = 'Lock' and clock_timestamp() - query_start > $1 * interval '1 second'`, 2*finish.Seconds()) == 1

@@ -99,19 +99,20 @@ func (u *unit) destroy() {
 	}()
 }
 
-// begin opens the transaction and claims the key in one trip.
+// begin opens the transaction and claims the key in one trip. In the mode Leased the claim is a transaction of its own.
 func (u *unit) begin(ctx context.Context, req Request) (Entry, error) {
 	b := &pgx.Batch{}
-	b.BeginTx(u.shell.cfg.TxOptions)
-	b.Queue(sqlIdleTimeout + strconv.FormatInt((u.shell.cfg.HandlerLimit+idleMargin).Milliseconds(), 10))
+	after := byte('I')
+	if u.shell.cfg.Mode != Leased {
+		after = 'T'
+		b.BeginTx(u.shell.cfg.TxOptions)
+		b.Queue(sqlIdleTimeout + strconv.FormatInt((u.shell.cfg.HandlerLimit+idleMargin).Milliseconds(), 10))
+	}
 	var (
 		entry Entry
 		bound int64 // microseconds
 	)
-	b.Queue(sqlBegin, beginArgs(req)...).QueryRow(func(row pgx.Row) (err error) {
-		entry, err = scanEntry(row)
-		return err
-	})
+	u.shell.cfg.Mode.table().begin(req).queue(b, &entry)
 	_, learn := u.shell.wait.get()
 	if learn {
 		b.Queue(sqlLockTimeout).QueryRow(func(row pgx.Row) error { return row.Scan(&bound) })
@@ -121,26 +122,28 @@ func (u *unit) begin(ctx context.Context, req Request) (Entry, error) {
 	if err := br.Close(); err != nil {
 		return Entry{}, err
 	}
-	if u.txStatus() != 'T' {
-		return Entry{}, errors.New("no transaction after BEGIN")
+	if u.txStatus() != after {
+		return Entry{}, fmt.Errorf("the transaction status after the claim is %q", u.txStatus())
 	}
 	if learn {
 		u.shell.wait.learn(time.Duration(bound) * time.Microsecond)
 	}
-	u.tx = br.Tx()
+	if after == 'T' {
+		u.tx = br.Tx()
+	}
 	return entry, nil
 }
 
 // complete stores the response and commits in one trip. errOutcomeUnknown says that nobody knows whether it committed;
 // after any other error nothing took effect, and the transaction is still to be rolled back.
-func (u *unit) complete(ctx context.Context, req Request, resp Response) (Response, error) {
+func (u *unit) complete(ctx context.Context, req Request, claimed Entry, resp Response) (Response, error) {
 	var (
-		stored *string
+		stored Response
 		tag    string
 		b      pgx.Batch
 	)
-	b.Queue(sqlComplete, completeArgs(req, resp)...).QueryRow(func(row pgx.Row) error { return bodyError(row.Scan(&stored)) })
-	// In one batch: when idem_complete raises, the server skips COMMIT. Sent alone, COMMIT would answer ROLLBACK without
+	u.shell.cfg.Mode.table().complete(req, claimed, resp).queue(&b, &stored)
+	// In one batch: when the function raises, the server skips COMMIT. Sent alone, COMMIT would answer ROLLBACK without
 	// an error in an aborted transaction.
 	b.Queue(sqlCommit).Exec(func(t pgconn.CommandTag) error {
 		tag = t.String()
@@ -156,7 +159,7 @@ func (u *unit) complete(ctx context.Context, req Request, resp Response) (Respon
 	case u.txStatus() != 'I' || tag != "COMMIT":
 		return Response{}, fmt.Errorf("the answer to COMMIT is %s", tag)
 	}
-	return completed(resp, stored), nil
+	return stored, nil
 }
 
 // rollback ends the transaction and gives the connection back, or destroys it when the server does not confirm.
@@ -191,10 +194,7 @@ func (u *unit) saveFinal(ctx context.Context, req Request, resp Response) (Entry
 	if explicit {
 		b.Queue(sqlBeginWrite)
 	}
-	b.Queue(sqlSaveFinal, saveFinalArgs(req, resp)...).QueryRow(func(row pgx.Row) (err error) {
-		entry, err = scanEntry(row)
-		return bodyError(err)
-	})
+	u.shell.cfg.Mode.table().saveFinal(req, resp).queue(&b, &entry)
 	if explicit {
 		b.Queue(sqlCommit).Exec(func(t pgconn.CommandTag) error {
 			tag = t.String()
