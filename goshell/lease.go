@@ -39,6 +39,9 @@ func (l *leaseEnd) get() time.Time {
 // lease is one keyed request of the mode Leased: a committed claim, the handler, and the stored response, of which only
 // the first and the last hold a connection. The handler runs once: what it did elsewhere, nothing here could undo.
 func (c *call) lease(ctx context.Context) result {
+	if c.req.LockTimeout == 0 {
+		c.req.LockTimeout = c.shell.wait.orDefault()
+	}
 	asked := time.Now()
 	entry, err := c.claimLease(ctx)
 	c.waited = time.Since(asked)
@@ -59,9 +62,6 @@ func (c *call) lease(ctx context.Context) result {
 func (c *call) claimLease(ctx context.Context) (Entry, error) {
 	req := c.req
 	req.Attempt = newAttempt()
-	if req.LockTimeout == 0 {
-		req.LockTimeout = c.shell.wait.orDefault()
-	}
 	for {
 		u, err := c.shell.acquire(ctx)
 		if err != nil {
