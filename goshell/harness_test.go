@@ -28,6 +28,7 @@ import (
 	"github.com/pgidem/pgidem/goshell"
 	"github.com/pgidem/pgidem/goshell/migrate"
 	"github.com/pgidem/pgidem/internal/pgtest"
+	"github.com/pgidem/pgidem/internal/wire"
 )
 
 // patience bounds every wait of a test for something that must happen; nothing waits for its end.
@@ -502,6 +503,22 @@ func beside(s *site) func(*plan)                  { return func(p *plan) { p.bes
 func withMaxConns(n int32) func(*plan) {
 	return func(p *plan) { p.pool = func(c *pgxpool.Config) { c.MaxConns = n } }
 }
+
+// throughProxy leads the one connection of a site through a proxy.
+func throughProxy(t *testing.T, beside *site, proxy **wire.Proxy) func(*plan) {
+	return func(p *plan) {
+		p.pool = func(c *pgxpool.Config) {
+			var through string
+			*proxy, through = wire.Start(t, beside.db.URL)
+			config, err := pgx.ParseConfig(through)
+			require.NoError(t, err)
+			c.MaxConns = 1
+			c.ConnConfig.Host, c.ConnConfig.Port, c.ConnConfig.Fallbacks = config.Host, config.Port, nil
+			c.AfterConnect = func(context.Context, *pgx.Conn) error { return nil } // a pool that PgBouncer does not get
+		}
+	}
+}
+
 func outside(m func(http.Handler) http.Handler) func(*plan) {
 	return func(p *plan) { p.outside = m }
 }

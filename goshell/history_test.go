@@ -272,17 +272,7 @@ func TestStoredFinal_AnotherRunHasTheKey(t *testing.T) {
 		require.Error(t, err)
 		struck <- proxy.Strike(wire.Fault{Trip: 2, Kind: wire.Hold})
 		write(w, 404, `{"code": "unrecorded"}`)
-	}, beside(other), withLockTimeout(50*time.Millisecond), func(p *plan) {
-		p.pool = func(c *pgxpool.Config) {
-			var through string
-			proxy, through = wire.Start(t, other.db.URL)
-			config, err := pgx.ParseConfig(through)
-			require.NoError(t, err)
-			c.MaxConns = 1
-			c.ConnConfig.Host, c.ConnConfig.Port, c.ConnConfig.Fallbacks = config.Host, config.Port, nil
-			c.AfterConnect = func(context.Context, *pgx.Conn) error { return nil } // a pool that PgBouncer does not get
-		}
-	})
+	}, beside(other), withLockTimeout(50*time.Millisecond), throughProxy(t, other, &proxy))
 	// between starts a request that will be refused, and stops it before that is stored.
 	between := func() (key string, first *pending) {
 		key = newKey()

@@ -336,18 +336,8 @@ func TestLease_LostAnswers(t *testing.T) {
 	t.Parallel()
 	var proxy *wire.Proxy
 	other := newSite(t, nil)
-	s := newSite(t, answering201(`{"n":1}`), beside(other), inMode(goshell.Leased), withLockTimeout(50*time.Millisecond), func(p *plan) {
-		p.config.FinishTimeout = time.Second
-		p.pool = func(c *pgxpool.Config) {
-			var through string
-			proxy, through = wire.Start(t, other.db.URL)
-			config, err := pgx.ParseConfig(through)
-			require.NoError(t, err)
-			c.MaxConns = 1
-			c.ConnConfig.Host, c.ConnConfig.Port, c.ConnConfig.Fallbacks = config.Host, config.Port, nil
-			c.AfterConnect = func(context.Context, *pgx.Conn) error { return nil } // a pool that PgBouncer does not get
-		}
-	})
+	s := newSite(t, answering201(`{"n":1}`), beside(other), inMode(goshell.Leased), withLockTimeout(50*time.Millisecond), throughProxy(t, other, &proxy),
+		func(p *plan) { p.config.FinishTimeout = time.Second })
 	requireFirst(t, 201, s.post("warm", `{}`))
 	require.Equal(t, 2, proxy.Trips(func() { requireFirst(t, 201, s.post("two trips", `{}`)) }))
 	require.Equal(t, 1, proxy.Trips(func() { s.post("two trips", `{}`) }), "a replay")

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pgidem/pgidem/goshell"
+	"github.com/pgidem/pgidem/internal/wire"
 )
 
 var recordModes = []goshell.Mode{goshell.UnitOfWorkBytes, goshell.Leased}
@@ -462,6 +463,57 @@ func TestBytes_WaiterReplaysOrRuns(t *testing.T) {
 		require.Equal(t, !fails, a.header.Get("Idempotent-Replayed") == "true")
 		require.Equal(t, map[bool]int{true: 500, false: 201}[fails], first.wait().status)
 		require.Equal(t, 1, s.effects())
+	}
+}
+
+// H8: the answer to COMMIT is lost. The shell asks with the token, and what it says is still the first answer.
+func TestBytes_LostCommit(t *testing.T) {
+	t.Parallel()
+	var proxy *wire.Proxy
+	other := newSite(t, nil)
+	var s *site
+	s = newNotes(t, goshell.UnitOfWorkBytes, beside(other), throughProxy(t, other, &proxy))
+	requireFirst(t, 201, s.post("warm", `{}`))
+	require.Equal(t, 3, proxy.Trips(func() { requireFirst(t, 201, s.post("three trips", `{}`)) }), "as many as without a key")
+	for _, way := range []wire.Way{wire.Ask, wire.Answer} {
+		key := newKey()
+		requireFirst(t, 201, s.post("warm "+key, `{}`))
+		effects := s.effects()
+		struck := proxy.Strike(wire.Fault{Trip: 3, Way: way})
+		first := s.post(key, `{}`)
+		await(t, struck, "the loss")
+		if way == wire.Ask {
+			requireUnavailable(t, first)
+			require.Equal(t, effects, s.effects())
+			continue
+		}
+		requireFirst(t, 201, first)
+		require.Equal(t, effects+1, s.effects())
+		again := s.post(key, `{}`)
+		require.Equal(t, "true", again.header.Get("Idempotent-Replayed"))
+		require.Equal(t, first.body, again.body)
+	}
+}
+
+// What a handler does to the transaction by SQL text cannot make an effect without a record.
+func TestBytes_RawTransactionControl(t *testing.T) {
+	t.Parallel()
+	for _, sql := range []string{"rollback", "rollback and chain", "commit"} {
+		s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+			_, err := effect(r)
+			assert.NoError(t, err)
+			_, _ = tx(r).Exec(r.Context(), sql)
+			_, _ = effect(r)
+			w.WriteHeader(201)
+		}, inMode(goshell.UnitOfWorkBytes))
+		requireProblem(t, 500, "internal_error", s.post("k", `{}`))
+		if sql == "commit" {
+			requireProblem(t, 409, "idempotency-in-progress", s.post("k", `{}`))
+			require.Equal(t, 1, s.effects())
+		} else {
+			require.Zero(t, s.records())
+			require.Zero(t, s.effects())
+		}
 	}
 }
 

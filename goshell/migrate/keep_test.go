@@ -14,7 +14,7 @@ import (
 
 const user = "00000000-0000-7000-8000-0000000000aa"
 
-// inUse installs pgidem and uses it: keys, changed settings, a granted role, and a foreign key that points at the
+// inUse installs pgidem and uses it: keys, records, changed settings, a granted role, and a foreign key that points at the
 // application's own table.
 func inUse(t *testing.T, db *pgtest.DB) (conn *pgx.Conn, role string) {
 	t.Helper()
@@ -32,6 +32,10 @@ func inUse(t *testing.T, db *pgtest.DB) (conn *pgx.Conn, role string) {
 	exec1(t, conn, `select pgidem.idem_complete($1, $1, 201, '{"amount": 1.10, "id": "0192f0c1-2345-7abc-8def-0123456789ab"}')`, user)
 	exec1(t, conn, "commit")
 	exec1(t, conn, `select pgidem.idem_save_final($1, gen_random_uuid(), 'pay', sha256('another'), 404, '{"code": "not_found"}')`, user)
+	exec1(t, conn, `
+		select pgidem.idem_finish('alice', 'order 1', token, 201, 'text/plain', '/orders/1', '"1"', '\x00ff')
+		from pgidem.idem_claim('alice', 'order 1', sha256('the request'))`)
+	exec1(t, conn, "select pgidem.idem_claim('alice', 'order 2', sha256('the request'), p_attempt => $1)", user)
 	return conn, role
 }
 
@@ -40,6 +44,7 @@ func rows(t *testing.T, conn *pgx.Conn) map[string]string {
 	t.Helper()
 	return pairs(t, conn, `
 		select 'key ' || k.key, k::text from pgidem.idempotency_keys k
+		union all select 'record ' || r.idem_key, r::text from pgidem.idempotency_record r
 		union all select 'settings', s::text from pgidem.settings s
 		union all select 'principal ' || p.id, p::text from pgidem.principals p`)
 }
@@ -48,6 +53,11 @@ func requireReplay(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	require.Equal(t, `replay 201 {"id": "0192f0c1-2345-7abc-8def-0123456789ab", "amount": 1.10}`, query1[string](t, conn,
 		"select concat_ws(' ', outcome, response_status, response_body) from pgidem.idem_begin($1, $1, 'pay', sha256('the request'))", user))
+	require.Equal(t, `replay 201 text/plain /orders/1 "1" \x00ff`, query1[string](t, conn, `
+		select concat_ws(' ', outcome, response_status, content_type, location, etag, response_body)
+		from pgidem.idem_claim('alice', 'order 1', sha256('the request'))`))
+	require.Equal(t, "claimed", query1[string](t, conn,
+		"select outcome from pgidem.idem_claim('alice', 'order 2', sha256('the request'), p_attempt => $1)", user))
 }
 
 // An upgrade by SQL runs every file again: what is there stays, a half done attach_principals too.
