@@ -30,10 +30,11 @@ func newDemoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Watch a payments API being retried, or try it yourself",
 		Long: `Plays a client that repeats its requests against a payments API: after lost answers,
-at the same time, after refusals and failures, and after the API was killed. It shows
-each answer and counts the payments in the database. Exit code 0 says that every
-expectation held. The API runs on a PostgreSQL that is started for it in a temporary
-folder and removed at the end, so PostgreSQL's server programs have to be installed.
+at the same time, after refusals and failures, and after the API was killed; then payouts
+by a provider elsewhere, under a lease. It shows each answer and counts the payments
+and the charges of the provider. Exit code 0 says that every expectation held. The API
+runs on a PostgreSQL that is started for it in a temporary folder and removed at the
+end, so PostgreSQL's server programs have to be installed.
 
 With --listen it serves that API for you and curl, until it is interrupted. Its database
 is the one of --database-url or PGIDEM_DATABASE_URL, in which it installs pgidem and a

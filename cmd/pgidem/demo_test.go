@@ -80,6 +80,7 @@ func TestDemo_EveryExpectationHoldsAndNothingIsLeft(t *testing.T) {
 	held := strings.Count(shown, "✓")
 	require.Contains(t, shown, fmt.Sprintf("\n%d of %d expectations held", held, held))
 	require.Contains(t, shown, "\n11  kill -9")
+	require.Contains(t, shown, "\n16  A worker that comes late")
 	require.NotContains(t, shown, "✗")
 	require.NotContains(t, shown, "\x1b", "colours are for terminals")
 	for line := range strings.Lines(shown) {
@@ -99,6 +100,14 @@ func TestDemo_InterruptedLeavesNothing(t *testing.T) {
 func TestDemo_KilledLeavesNoProcess(t *testing.T) {
 	d := startDemo(t)
 	d.await(t, "no answer yet")
+	require.NoError(t, d.cmd.Process.Kill())
+	d.end(t)
+}
+
+// A server that was made to stand still cannot see the end of the demo.
+func TestDemo_KilledLeavesNoProcessThatStandsStill(t *testing.T) {
+	d := startDemo(t)
+	d.await(t, "stands still")
 	require.NoError(t, d.cmd.Process.Kill())
 	d.end(t)
 }

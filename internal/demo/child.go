@@ -26,6 +26,7 @@ var address = regexp.MustCompile(`http://\S+`)
 func startChild(ctx context.Context, cmd *exec.Cmd) (*child, error) {
 	c := &child{cmd: cmd, stderr: &bytes.Buffer{}}
 	cmd.Stderr = c.stderr
+	ownGroup(cmd)
 	if _, err := cmd.StdinPipe(); err != nil {
 		return nil, err
 	}

@@ -14,12 +14,18 @@ type request struct {
 	method, path string
 	key          string
 	body         string
+	plain        bool // the body is text/plain, not JSON
 	stepUp       bool
 }
 
 // payment returns a payment with a key of its own.
 func payment(body string) request {
 	return request{method: http.MethodPost, path: "/api/v1/payments", key: newKey(), body: body}
+}
+
+// payout returns a payout with a key of its own.
+func payout(body string) request {
+	return request{method: http.MethodPost, path: "/api/v1/payouts", key: newKey(), body: body}
 }
 
 // answer is what came back.
@@ -32,7 +38,7 @@ type answer struct {
 
 // summary is what decides whether an answer is the expected one.
 func (a answer) summary() string {
-	return summary(a.status, a.header.Get("Idempotent-Replay") == "true")
+	return summary(a.status, a.header.Get("Idempotent-Replay") == "true" || a.header.Get("Idempotent-Replayed") == "true")
 }
 
 func summary(status int, replay bool) string {
@@ -54,6 +60,9 @@ func (r request) send(ctx context.Context, server string) (answer, error) {
 	req.Header.Set("Authorization", "Bearer alice")
 	req.Header.Set("Idempotency-Key", r.key)
 	req.Header.Set("Content-Type", "application/json")
+	if r.plain {
+		req.Header.Set("Content-Type", "text/plain")
+	}
 	if r.stepUp {
 		req.Header.Set("Step-Up", "done")
 	}

@@ -60,9 +60,11 @@ func Play(ctx context.Context, o Options) (err error) {
 		return s.err
 	}
 	err = s.play()
-	s.api.kill()
-	if said := s.api.said(); said != "" && err != nil {
-		err = fmt.Errorf("%w; the API said: %s", err, said)
+	for _, api := range append(s.others, s.api) {
+		api.kill()
+		if said := api.said(); said != "" && err != nil {
+			err = fmt.Errorf("%w; the API said: %s", err, said)
+		}
 	}
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func (p *printer) request(r request) {
 
 func (p *printer) answer(a answer) {
 	line := fmt.Sprintf("    ← %d %s", a.status, http.StatusText(a.status))
-	for _, name := range []string{"Idempotent-Replay", "Retry-After"} {
+	for _, name := range []string{"Idempotent-Replay", "Idempotent-Replayed", "Retry-After"} {
 		if value := a.header.Get(name); value != "" {
 			line += "   " + p.paint(cyan, name+": "+value)
 		}

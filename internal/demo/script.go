@@ -25,6 +25,11 @@ var script = []step{
 	{"More proof is needed: the retry brings it, with the same key", (*stage).stepUp},
 	{"A secret that is shown once", (*stage).secret},
 	{"kill -9 in the middle of a payment", (*stage).killed},
+	{"Notes are plain text: any answer can be stored", (*stage).plainText},
+	{"A payout by a provider elsewhere, which no rollback undoes: a lease", (*stage).leased},
+	{"kill -9 when the provider has charged, and nobody wrote it down", (*stage).killedPayout},
+	{"The same, with a provider that looks at no keys", (*stage).carelessProvider},
+	{"A worker that comes late does not overwrite its successor", (*stage).lateWorker},
 }
 
 func (s *stage) firstRun() {
@@ -147,4 +152,87 @@ func (s *stage) killed() {
 	s.expectRun("it runs, nothing was left of the first try", http.StatusCreated, s.send(doomed))
 	s.expectReplay("and once more, a replay", http.StatusCreated, s.send(doomed))
 	s.expectPayments(+1)
+}
+
+func (s *stage) plainText() {
+	note := request{method: http.MethodPost, path: "/api/v1/notes", key: "note-of-alice 1", body: "buy milk", plain: true}
+	first := s.send(note)
+	s.expectRun("the handler ran; the key may be any text", http.StatusCreated, first)
+	again := s.send(note)
+	s.expectReplay("a replay", http.StatusCreated, again)
+	s.expect("the same body, byte for byte", first.body, again.body)
+	s.expect("the same Location: "+first.header.Get("Location"), first.header.Get("Location"), again.header.Get("Location"))
+	s.expect("notes in the database: 1", 1, s.count("select count(*) from pgidem_demo.notes"))
+}
+
+func (s *stage) leased() {
+	paid := payout(`{"amount":3000,"to":"bob"}`)
+	s.note("the claim is committed before the provider is asked")
+	release := s.holdProvider()
+	s.ask(paid)
+	first := s.start(paid)
+	s.awaitProvider()
+	s.note("the provider takes its time: the same once more, and another one")
+	s.expectRun("at once, nobody waits for somebody else's provider", http.StatusConflict, s.send(paid))
+	other := paid
+	other.body = `{"amount":9999,"to":"bob"}`
+	s.expectRun("refused at once, a key stands for one request", http.StatusUnprocessableEntity, s.send(other))
+	release()
+	s.note("the provider is done")
+	s.expectRun("the answer of the first", http.StatusCreated, s.take(first))
+	s.expectReplay("a replay, the provider is not asked", http.StatusCreated, s.send(paid))
+	s.expectCharges(+1)
+}
+
+// crashed plays a payout whose server dies when the provider has charged, until the lease has ended.
+func (s *stage) crashed(doomed request) {
+	s.ask(doomed)
+	s.expectNone("nobody was told anything", s.start(doomed))
+	s.killServer()
+	s.expectCharges(+1)
+	s.startServer()
+	s.note("a new server has started: repeats get 409 until the lease ends")
+	s.awaitLeaseEnd()
+	s.note("it has ended: the client sends the same again")
+}
+
+func (s *stage) killedPayout() {
+	doomed := payout(`{"amount":4000,"to":"ann","crash":true}`)
+	s.crashed(doomed)
+	again := s.send(doomed)
+	s.expectRun("it runs, with the same key for the provider", http.StatusCreated, again)
+	s.expectCharges(0)
+	s.expectReplay("and once more, a replay", http.StatusCreated, s.send(doomed))
+}
+
+func (s *stage) carelessProvider() {
+	doomed := payout(`{"amount":5000,"to":"tom","crash":true,"provider":"careless"}`)
+	s.crashed(doomed)
+	s.expectRun("it runs, as it has to: nobody here knows the charge", http.StatusCreated, s.send(doomed))
+	s.expectCharges(+1)
+	s.note("charged twice: that no lease can prevent, see docs/leases.md")
+}
+
+func (s *stage) lateWorker() {
+	late := payout(`{"amount":6000,"to":"eve"}`)
+	release := s.holdProvider()
+	s.ask(late)
+	first := s.start(late)
+	s.awaitProvider()
+	stopped := s.stopServer()
+	release()
+	s.note("the provider charges, while the server stands still (SIGSTOP)")
+	s.awaitCharge()
+	s.expectCharges(+1)
+	s.startServer()
+	s.awaitLeaseEnd()
+	s.note("its lease has ended; another server has started: the same again")
+	second := s.send(late)
+	s.expectRun("the other took over", http.StatusCreated, second)
+	s.note("the first server goes on, and is late")
+	s.resume(stopped)
+	told := s.take(first)
+	s.expectReplay("its client gets what is recorded, not its own", http.StatusCreated, told)
+	s.expect("the same body, byte for byte", second.body, told.body)
+	s.expectCharges(0)
 }

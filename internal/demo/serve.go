@@ -84,11 +84,15 @@ The bank fails once. Send the line again: a 500 is not kept, the retry runs.
 
 A token is shown once. Send the line again: 409, since it was not stored.
 %[8]s
+
+A provider pays out, under a lease. Send the line again: it does so once.
+%[9]s
 `,
 		url, db.Host, db.Port, db.User, db.Database,
 		curl(url+"/api/v1/payments", `{"amount":1250,"currency":"EUR","to":"bob"}`),
 		curl(url+"/api/v1/payments", `{"amount":500500,"currency":"EUR","to":"bob"}`),
-		curl(url+"/api/v1/tokens", `{}`))
+		curl(url+"/api/v1/tokens", `{}`),
+		curl(url+"/api/v1/payouts", `{"amount":1250,"to":"bob"}`))
 	return err
 }
 

@@ -117,12 +117,12 @@ func TestServe_EndsWithTheListener(t *testing.T) {
 	require.ErrorIs(t, Serve(t.Context(), pgtest.Empty(t).Pool(t, nil), listener, io.Discard, slog.New(slog.DiscardHandler)), net.ErrClosed)
 }
 
-func TestServe_PrintsThreeCurlLinesThatWork(t *testing.T) {
+func TestServe_PrintsCurlLinesThatWork(t *testing.T) {
 	s := serve(t, pgtest.Empty(t).Pool(t, nil))
 	lines := regexp.MustCompile(`(?m)^curl -i -w '\\n' (\S+) -H 'Authorization: (.*)' -H 'Idempotency-Key: (.*)' -d '(.*)'$`).FindAllStringSubmatch(s.said, -1)
-	require.Len(t, lines, 3, s.said)
+	require.Len(t, lines, 4, s.said)
 	keys := map[string]bool{}
-	for i, want := range [][2]string{{"201", "201 as a replay"}, {"500", "201"}, {"201", "409 as a replay"}} {
+	for i, want := range [][2]string{{"201", "201 as a replay"}, {"500", "201"}, {"201", "409 as a replay"}, {"201", "201 as a replay"}} {
 		line := lines[i]
 		id, err := uuid.Parse(line[3])
 		require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestServe_PrintsThreeCurlLinesThatWork(t *testing.T) {
 			require.Equal(t, summary, got.summary())
 		}
 	}
-	require.Len(t, keys, 3)
+	require.Len(t, keys, 4)
 	require.Contains(t, s.said, "pgidem.register_principal")
 	require.NotContains(t, s.said, "password")
 	s.stop(t)

@@ -17,10 +17,12 @@ type stage struct {
 	pool   *pgxpool.Pool
 	server func() *exec.Cmd // makes the command that serves the API
 	api    *child
+	others []*child // servers that were stopped
 
 	paid     request // the payment of the first steps
 	receipt  answer  // and its answer
 	payments int     // how many there were when they were last counted
+	charges  int     // of the provider, likewise
 
 	hold, all int // expectations
 	err       error
@@ -120,13 +122,24 @@ func (s *stage) expectNone(what string, came <-chan reply) {
 
 // expectPayments expects so many payments more than when they were last counted.
 func (s *stage) expectPayments(more int) {
+	s.expectMore("payments in the database", &s.payments, more, "select count(*) from pgidem_demo.payments")
+}
+
+// expectCharges expects so many charges of the provider more than when they were last counted.
+func (s *stage) expectCharges(more int) {
+	s.expectMore("charges in the books of the provider", &s.charges, more, countCharges)
+}
+
+const countCharges = "select count(*) from pgidem_demo.charges"
+
+func (s *stage) expectMore(of string, last *int, more int, query string) {
 	change := "none more"
 	if more == 1 {
 		change = "one more"
 	}
-	want, got := s.payments+more, s.count("select count(*) from pgidem_demo.payments")
-	s.expect(fmt.Sprintf("payments in the database: %d, %s", want, change), want, got)
-	s.payments = got
+	want, got := *last+more, s.count(query)
+	s.expect(fmt.Sprintf("%s: %d, %s", of, want, change), want, got)
+	*last = got
 }
 
 func (s *stage) count(query string, args ...any) (n int) {
@@ -151,6 +164,60 @@ func (s *stage) awaitEffect() {
 	s.await("a payment has written its row", `select count(*) from pg_stat_activity a join pg_locks l using (pid)
 		where a.datname = current_database() and a.state = 'idle in transaction'
 		and l.relation = 'pgidem_demo.payments_number_seq'::regclass`)
+}
+
+// holdProvider keeps the provider from charging, until it is released.
+func (s *stage) holdProvider() (release func()) {
+	if s.err != nil {
+		return func() {}
+	}
+	tx, err := s.pool.Begin(s.ctx)
+	if s.err = err; err != nil {
+		return func() {}
+	}
+	if _, s.err = tx.Exec(s.ctx, "lock table pgidem_demo.charges in share mode"); s.err != nil {
+		_ = tx.Rollback(context.WithoutCancel(s.ctx))
+		return func() {}
+	}
+	return func() {
+		if err := tx.Rollback(context.WithoutCancel(s.ctx)); s.err == nil {
+			s.err = err
+		}
+	}
+}
+
+// awaitProvider waits until the provider that is held is asked for a charge.
+func (s *stage) awaitProvider() {
+	s.await("the provider is asked", `select count(*) from pg_locks
+		where relation = 'pgidem_demo.charges'::regclass and not granted`)
+}
+
+// awaitCharge waits until there is a charge that was not counted yet.
+func (s *stage) awaitCharge() {
+	s.await("the provider has charged", fmt.Sprintf("select greatest(0, (%s) - %d)", countCharges, s.charges))
+}
+
+// awaitLeaseEnd waits until no payout is claimed any more that has no answer.
+func (s *stage) awaitLeaseEnd() {
+	s.await("the lease has ended", `select (not exists (select from pgidem.idempotency_record
+		where state = 'in_progress' and live_until > clock_timestamp()))::integer`)
+}
+
+// stopServer makes the server stand still. It has to be resumed.
+func (s *stage) stopServer() *child {
+	if s.err != nil {
+		return nil
+	}
+	stopped := s.api
+	s.others = append(s.others, stopped)
+	s.err = stopped.stop()
+	return stopped
+}
+
+func (s *stage) resume(stopped *child) {
+	if s.err == nil {
+		s.err = stopped.resume()
+	}
 }
 
 // killServer kills the server and waits until the database has noticed.

@@ -20,6 +20,10 @@ import (
 // SlowLimit is the longest that a request can ask to be kept waiting (slow_ms).
 const SlowLimit = 30 * time.Second
 
+// Lease is how long a payout stays claimed after a crash. It is short, so that nobody has to wait for long, and a process
+// that lives renews it.
+const Lease = 3 * time.Second
+
 const maxBody = 1 << 20
 
 //go:embed schema.sql
@@ -53,21 +57,44 @@ func New(pool *pgxpool.Pool, log *slog.Logger) (http.Handler, error) {
 	mux.Handle("POST /api/v1/payments", a.handle(a.createPayment))
 	mux.Handle("PUT /api/v1/payments/{id}", a.handle(a.changePayment))
 	mux.Handle("POST /api/v1/tokens", a.handle(a.createToken))
+	mux.Handle("POST /api/v1/payouts", a.handle(a.createPayout))
+	mux.Handle("GET /api/v1/payouts/{number}", a.handle(a.showPayout))
+	mux.Handle("POST /api/v1/notes", a.handle(a.createNote))
+	mux.Handle("GET /api/v1/notes/{number}", a.handle(a.showNote))
 
-	shell, err := goshell.New(pool, goshell.Config{
+	// One shell for each mode, and each passes on what is for another.
+	config := goshell.Config{
 		Principal:  principalOf,
-		Contract:   goshell.SyncContract(),
 		MaxWaiting: 64, // people try many repeats at once, and those wait without a connection
 		Logger:     log,
-	})
-	if err != nil {
-		return nil, err
 	}
-	keyed := shell.Middleware(goshell.MuxOperations(mux, map[string]goshell.Operation{
-		"POST /api/v1/payments":     {Action: "create_payment", ETag: []int{http.StatusCreated}},
-		"PUT /api/v1/payments/{id}": {Action: "change_payment", ETag: []int{http.StatusOK}},
-		"POST /api/v1/tokens":       {Action: "create_token"},
-	}))
+	payments := config
+	payments.Contract = goshell.SyncContract()
+	notes := config
+	notes.Contract, notes.Mode = goshell.PublicAPIContract(), goshell.UnitOfWorkBytes
+	payouts := config
+	payouts.Contract, payouts.Mode = goshell.PublicAPIContract(), goshell.Leased
+	payouts.Lease, payouts.Heartbeat = Lease, true
+
+	handler := http.MaxBytesHandler(mux, maxBody)
+	for _, stage := range []struct {
+		config  goshell.Config
+		resolve func(*http.Request) (goshell.Operation, bool)
+	}{
+		{payments, goshell.MuxOperations(mux, map[string]goshell.Operation{
+			"POST /api/v1/payments":     {Action: "create_payment", ETag: []int{http.StatusCreated}},
+			"PUT /api/v1/payments/{id}": {Action: "change_payment", ETag: []int{http.StatusOK}},
+			"POST /api/v1/tokens":       {Action: "create_token"},
+		})},
+		{notes, goshell.PrefixOperations("/api/v1/notes")},
+		{payouts, goshell.PrefixOperations("/api/v1/", "/api/v1/payments", "/api/v1/tokens", "/api/v1/notes")},
+	} {
+		shell, err := goshell.New(pool, stage.config)
+		if err != nil {
+			return nil, err
+		}
+		handler = shell.Middleware(stage.resolve)(handler)
+	}
 	// Authentication stands outside, so that a replay needs it too.
-	return a.authenticate(keyed(http.MaxBytesHandler(mux, maxBody))), nil
+	return a.authenticate(handler), nil
 }

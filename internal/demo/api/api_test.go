@@ -133,7 +133,8 @@ func TestIndex_ListsTheOperations(t *testing.T) {
 	page := s.send(t, "GET", "/", "", "Authorization", "")
 	require.Equal(t, http.StatusOK, page.status)
 	require.Contains(t, page.header.Get("Content-Type"), "text/plain")
-	for _, operation := range []string{"POST /api/v1/payments", "PUT  /api/v1/payments/{id}", "GET  /api/v1/payments", "POST /api/v1/tokens"} {
+	for _, operation := range []string{"POST /api/v1/payments", "PUT  /api/v1/payments/{id}", "GET  /api/v1/payments", "POST /api/v1/tokens",
+		"POST /api/v1/payouts", "GET  /api/v1/payouts/{n}", "POST /api/v1/notes", "GET  /api/v1/notes/{n}"} {
 		require.Contains(t, page.body, operation)
 	}
 }

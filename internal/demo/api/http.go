@@ -10,10 +10,14 @@ import (
 
 // answer is what an operation answers when it succeeds.
 type answer struct {
-	status  int
-	body    any
-	version int // sent as ETag, unless it is 0
+	status   int
+	body     any    // sent as JSON, unless it is a text
+	version  int    // sent as ETag, unless it is 0
+	location string // sent as Location, unless it is empty
 }
+
+// text is a body that is sent as text/plain.
+type text string
 
 // problem is a refusal, sent as application/problem+json. As an error it makes goshell.InTx roll back.
 type problem struct {
@@ -57,6 +61,15 @@ func (a *api) handle(operation func(r *http.Request, principal string) (answer, 
 		}
 		if result.version != 0 {
 			w.Header().Set("ETag", etag(result.version))
+		}
+		if result.location != "" {
+			w.Header().Set("Location", result.location)
+		}
+		if plain, ok := result.body.(text); ok {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			w.WriteHeader(result.status)
+			_, _ = io.WriteString(w, string(plain)) // fails only when the client is gone
+			return
 		}
 		writeJSON(w, "application/json", result.status, result.body)
 	})

@@ -52,17 +52,20 @@ func (p newPayment) check() error {
 var errAmount = problem{http.StatusUnprocessableEntity, "invalid_amount", "The amount must be a whole number above 0, in cents."}
 
 // delay is how long the client asked to be kept waiting.
-func (p newPayment) delay() time.Duration {
-	return time.Duration(max(0, min(p.SlowMS, SlowLimit.Milliseconds()))) * time.Millisecond
+func delay(slowMS int64) time.Duration {
+	return time.Duration(max(0, min(slowMS, SlowLimit.Milliseconds()))) * time.Millisecond
 }
+
+// sleep keeps the client waiting, even when it hangs up meanwhile: the effect and the stored answer do not depend on anybody
+// listening.
+func sleep(slowMS int64) { time.Sleep(delay(slowMS)) }
 
 func (a *api) createPayment(r *http.Request, principal string) (answer, error) {
 	var in newPayment
 	if err := readJSON(r, &in); err != nil {
 		return answer{}, err
 	}
-	// Even when the client hangs up meanwhile: the effect and the stored answer do not depend on anybody listening.
-	defer time.Sleep(in.delay())
+	defer sleep(in.SlowMS)
 	if err := in.check(); err != nil {
 		return answer{}, err
 	}
@@ -86,7 +89,7 @@ func (a *api) createPayment(r *http.Request, principal string) (answer, error) {
 		}
 		return nil
 	})
-	return answer{http.StatusCreated, paid, paid.Version}, err
+	return answer{status: http.StatusCreated, body: paid, version: paid.Version}, err
 }
 
 // outage tells whether a payment fails on this try: the first one of its key. It is remembered in memory, since the
@@ -137,7 +140,7 @@ func (a *api) changePayment(r *http.Request, principal string) (answer, error) {
 			where id = $1 returning id, version, amount, currency, recipient`, id, in.Amount).
 			Scan(&p.ID, &p.Version, &p.Amount, &p.Currency, &p.To)
 	})
-	return answer{http.StatusOK, p, p.Version}, err
+	return answer{status: http.StatusOK, body: p, version: p.Version}, err
 }
 
 // matches compares the tags of an If-Match header with a version (RFC 9110, section 13.1.1).

@@ -214,7 +214,7 @@ func TestDelay_StaysWithinItsBounds(t *testing.T) {
 	for ms, want := range map[int64]time.Duration{
 		math.MinInt64: 0, -1: 0, 0: 0, 1500: 1500 * time.Millisecond, 30_000: SlowLimit, 30_001: SlowLimit, math.MaxInt64: SlowLimit,
 	} {
-		require.Equal(t, want, newPayment{SlowMS: ms}.delay(), ms)
+		require.Equal(t, want, delay(ms), ms)
 	}
 }
 
