@@ -78,7 +78,9 @@ func TestConnect_FailuresExit1WithAFixAndWithoutThePassword(t *testing.T) {
 	for name, c := range map[string]struct{ url, want string }{
 		"nobody listens":   {with(func(u *url.URL) { u.Host = closed }), "is the server running"},
 		"no such database": {with(func(u *url.URL) { u.Path = "/no_such_database" }), "create the database, or name another"},
-		"no such role":     {with(func(u *url.URL) { u.User = url.UserPassword("no_such_role", "hunter2") }), "check user and password"},
+		"no TLS": {with(func(u *url.URL) { u.Path, u.RawQuery = "/no_such_database", "sslmode=prefer" }),
+			`): server error: FATAL: database "no_such_database" does not exist`},
+		"no such role": {with(func(u *url.URL) { u.User = url.UserPassword("no_such_role", "hunter2") }), "check user and password"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, args := range [][]string{{"migrate", "up"}, {"migrate", "status"}, {"migrate", "version"}} {
@@ -86,9 +88,23 @@ func TestConnect_FailuresExit1WithAFixAndWithoutThePassword(t *testing.T) {
 				require.Equal(t, exitFailure, got.code)
 				require.Contains(t, oneLineOf(t, got.stderr), c.want)
 				require.NotContains(t, got.stderr, "hunter2")
+				require.NotContains(t, got.stderr, "refused TLS")
 				require.Empty(t, got.stdout)
 			}
 		})
+	}
+}
+
+func TestOneLine_LeavesOutThatTLSWasRefusedWhereMoreIsKnown(t *testing.T) {
+	const refused = "h:1 (h): tls error: server refused TLS connection"
+	for text, want := range map[string]string{
+		"failed:\n\t" + refused + "\n\th:1 (h): no role":                   "failed: h:1 (h): no role",
+		"failed:\n\th:1 (h): no role\n\t" + refused:                        "failed: h:1 (h): no role",
+		"failed:\n\t" + refused + "\n\ti:1 (i): no role":                   "failed: " + refused + "; i:1 (i): no role",
+		"failed: " + refused:                                               "failed: " + refused,
+		"failed:\n\ti:1 (i): no role\n\t" + refused + "\n\th:1 (h): other": "failed: i:1 (i): no role; h:1 (h): other",
+	} {
+		require.Equal(t, want, oneLine(text))
 	}
 }
 

@@ -52,13 +52,14 @@ func fix(err error) string {
 	case "55P03":
 		return "another session holds a lock, see pg_locks: try again"
 	case "ID002":
-		return server.Hint + " Here p_force is --force; pgidem key show tells more."
+		return strings.NewReplacer("p_force => true", "--force", "p_force", "--force").Replace(server.Hint) + " pgidem key show tells more."
 	default:
 		return server.Hint
 	}
 }
 
-// oneLine joins the lines of an error, each once (an attempt with and one without TLS often fail alike).
+// oneLine joins the lines of an error, each once: an attempt with and one without TLS often fail alike. That a server refused
+// TLS is left out where the attempt without it says more.
 func oneLine(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -66,5 +67,10 @@ func oneLine(text string) string {
 			lines = append(lines, line)
 		}
 	}
+	all := slices.Clone(lines)
+	lines = slices.DeleteFunc(lines, func(line string) bool {
+		address, refused := strings.CutSuffix(line, "tls error: server refused TLS connection")
+		return refused && slices.ContainsFunc(all, func(other string) bool { return other != line && strings.HasPrefix(other, address) })
+	})
 	return visible(strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": "))
 }

@@ -187,8 +187,8 @@ func TestKeyForget_AKeyThatIsStuckWantsForce(t *testing.T) {
 	require.Equal(t, exitFailure, got.code)
 	require.Empty(t, got.stdout)
 	require.Contains(t, oneLineOf(t, got.stderr), "(SQLSTATE ID002): If no caller works on ")
-	require.Contains(t, got.stderr, "pass p_force => true")
-	require.Contains(t, got.stderr, "Here p_force is --force")
+	require.Contains(t, got.stderr, "pass --force: the next request")
+	require.NotContains(t, got.stderr, "p_force")
 	require.Equal(t, 1, query[int](t, conn, "select count(*)::integer from pgidem.idempotency_keys"))
 	require.Equal(t, outcome{stdout: "forgotten: the next request with the key runs the operation\n"},
 		command(t, "key", "forget", "--force", testPrincipal, testKey))
@@ -206,6 +206,7 @@ func TestKeyForget_AKeyThatRunsIsNotForgotten(t *testing.T) {
 		require.Empty(t, got.stdout)
 		require.Contains(t, oneLineOf(t, got.stderr), "(SQLSTATE ID002): Wait for ")
 		require.Contains(t, got.stderr, "pg_terminate_backend")
+		require.True(t, strings.HasSuffix(got.stderr, " --force does not help here. pgidem key show tells more.\n"), got.stderr)
 	}
 	require.NoError(t, tx.Rollback(t.Context()))
 	require.Equal(t, exitOK, command(t, "key", "forget", testPrincipal, testKey).code)

@@ -13,7 +13,8 @@ func newMigrateStatusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Show which migrations are applied",
 		Long: `Shows each migration as applied, pending, or unknown: recorded in the database by
-a newer program than this one. It changes nothing.`,
+a newer program than this one. A database that was installed by SQL has recorded none:
+a line ahead of them says so. It changes nothing.`,
 		Example: `  pgidem migrate status
   pgidem migrate status --json | jq -e 'all(.state != "pending")'`,
 		Args: cobra.NoArgs,
@@ -31,6 +32,16 @@ a newer program than this one. It changes nothing.`,
 		}
 		if *asJSON {
 			return printStatusJSON(cmd, migrations)
+		}
+		versions, err := migrate.Version(cmd.Context(), pool)
+		if err != nil {
+			return err
+		}
+		if versions.DatabaseRelease != "" && versions.Database == 0 {
+			if err := printf(cmd, "Release %s was installed by SQL, which records no migrations: pgidem migrate up adopts it.",
+				versions.DatabaseRelease); err != nil {
+				return err
+			}
 		}
 		for _, m := range migrations {
 			name := cmp.Or(m.Name, "of a newer program")

@@ -99,6 +99,7 @@ func TestMigrate_UpStatusVersion(t *testing.T) {
 	require.Equal(t, "database: not installed\n", strings.SplitAfter(command(t, "migrate", "version").stdout, "\n")[0])
 	status := command(t, "migrate", "status")
 	require.Equal(t, len(names), strings.Count(status.stdout, "pending"))
+	require.NotContains(t, status.stdout, "by SQL")
 
 	up := command(t, "migrate", "up")
 	require.Equal(t, exitOK, up.code, up.stderr)
@@ -144,6 +145,10 @@ func TestSQL_ByPsqlIsAdoptedByMigrateUp(t *testing.T) {
 	require.Empty(t, string(out), "quiet")
 
 	require.Contains(t, command(t, "migrate", "version").stdout, "database: release "+sql.Version()+", installed by SQL, no version recorded")
+	status := command(t, "migrate", "status").stdout
+	require.Contains(t, status, "Release "+sql.Version()+" was installed by SQL")
+	require.Equal(t, len(migrationNames(t)), strings.Count(status, "\npending "), status)
 	require.Equal(t, exitOK, command(t, "migrate", "up").code)
 	require.Contains(t, command(t, "migrate", "version").stdout, "database: version ")
+	require.NotContains(t, command(t, "migrate", "status").stdout, "by SQL")
 }
