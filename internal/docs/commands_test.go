@@ -33,6 +33,10 @@ var shows = map[string]map[string][]string{
 		"key=$(go run":      nil,
 		"idem_complete('01": nil,
 	},
+	"docs/leases.md": {
+		"idem_claim('alice'":        {"stored", "replay", "201", "/payouts/7", "paid"},
+		"pgidem key forget --force": {"completed", "201", "forgotten"},
+	},
 	"docs/operations.md": {
 		"pgidem migrate status":          {"applied", "00001_schema.sql"},
 		"pgidem cleanup":                 {"CALL"},
@@ -48,6 +52,10 @@ var shows = map[string]map[string][]string{
 
 // What a reader has by the time he comes to a block, and a fresh machine has not.
 var before = map[string]map[string]string{
+	"docs/leases.md": {
+		"idem_claim('alice'": `\i sql/install.sql`,
+		"pgidem key show":    `\! go install ./cmd/pgidem`,
+	},
 	"docs/operations.md": {
 		"pgidem key show": `
 			insert into public.users (id, name) values ('0192f0c1-2345-7abc-8def-0123456789ab', 'Alice');
