@@ -8,6 +8,7 @@ set local client_min_messages = warning;
 
 -- Tables and types
 \ir migrations/00001_schema.sql
+\ir migrations/00003_lease.sql
 
 -- snapshot: begin
 
@@ -26,17 +27,34 @@ $$;
 \ir functions/_uuid.sql
 \ir functions/_duration.sql
 \ir functions/_wait_limit.sql
+\ir functions/_queue.sql
 \ir functions/_mine.sql
 \ir functions/_runner.sql
 \ir functions/_read.sql
 \ir functions/_await_gate.sql
 \ir functions/_remove_expired.sql
 \ir functions/_complete.sql
+\ir functions/_record_gate.sql
+\ir functions/_check_record_key.sql
+\ir functions/_check_token.sql
+\ir functions/_read_record.sql
+\ir functions/_await_record.sql
+\ir functions/_next_token.sql
+\ir functions/_take_over.sql
+\ir functions/_recorded.sql
 
 -- Unit of work
 \ir functions/unit_of_work/idem_begin.sql
 \ir functions/unit_of_work/idem_complete.sql
 \ir functions/unit_of_work/idem_save_final.sql
+
+-- Lease
+\ir functions/lease/idem_claim.sql
+\ir functions/lease/idem_claim_committed.sql
+\ir functions/lease/idem_finish.sql
+\ir functions/lease/idem_release.sql
+\ir functions/lease/idem_renew.sql
+\ir functions/lease/idem_assert_lease.sql
 
 -- Cleanup
 \ir functions/cleanup/cleanup_batch.sql
@@ -46,7 +64,11 @@ $$;
 \ir functions/operations/version.sql
 \ir functions/operations/show_settings.sql
 \ir functions/operations/register_principal.sql
+\ir functions/operations/_check_key_argument.sql
 \ir functions/operations/lookup_key.sql
+\ir functions/operations/_refuse_running.sql
+\ir functions/operations/_forget.sql
+\ir functions/operations/_forget_record.sql
 \ir functions/operations/forget_key.sql
 \ir functions/operations/_attach_step.sql
 \ir functions/operations/attach_principals.sql

@@ -1,7 +1,6 @@
 /*
-The gate is busy: another transaction runs the key. First wait for it in shared mode inside a subtransaction that gives
-it back, so that one COMMIT wakes all waiters at once. When the row is still not there, the first run was rolled back:
-wait in exclusive mode, where one waiter becomes the next runner. A waiter that finds a response there frees the
+The gate is busy: another transaction runs the key. First wait for its end. When the row is still not there, the first run
+was rolled back: wait in exclusive mode, where one waiter becomes the next runner. A waiter that finds a response there frees the
 gate at once by undoing the subtransaction; kept until the end of its transaction it would hold up all others. The two
 waits do not loop, so nobody starves, and they share one deadline, however many owners roll back one after another.
 */
@@ -20,7 +19,7 @@ set lock_timeout = '2s'
 as $$
 declare
   v_gate constant bigint := pgidem._gate(p_principal_id, p_key);
-  v_timed_out boolean := false;
+  v_timed_out boolean;
   r pgidem.begin_result;
 begin
   -- Whoever has the gate may have found a stored response himself, and not have ended his transaction yet.
@@ -29,17 +28,7 @@ begin
     return r;
   end if;
 
-  begin
-    execute format('set local lock_timeout = %L', pgidem._wait_limit(p_deadline));
-    perform pg_advisory_xact_lock_shared(v_gate);
-    raise sqlstate 'ID999';
-  exception
-    when sqlstate 'ID999' then
-      null;
-    when lock_not_available then
-      v_timed_out := true;
-  end;
-
+  v_timed_out := not pgidem._queue(v_gate, p_deadline);
   r := pgidem._read(p_principal_id, p_key, p_request_sha256);
   if r.outcome in ('absent', 'expired') and not v_timed_out then
     begin

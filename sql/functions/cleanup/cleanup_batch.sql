@@ -21,6 +21,7 @@ declare
   v_now constant timestamptz := pgidem._now();
   v_limit integer := p_limit;
   v_deleted integer;
+  v_records integer := 0;
 begin
   if v_limit is null then
     select s.cleanup_batch_size into v_limit from pgidem.settings s where s.singleton;
@@ -43,12 +44,26 @@ begin
     for update skip locked
   ));
   get diagnostics v_deleted = row_count;
-  return v_deleted;
+
+  if v_deleted < v_limit then
+    delete from pgidem.idempotency_record k
+    where k.ctid = any (array(
+      select e.ctid
+      from pgidem.idempotency_record e
+      where e.expires_at <= v_now
+        and e.live_until <= v_now
+      order by e.expires_at
+      limit v_limit - v_deleted
+      for update skip locked
+    ));
+    get diagnostics v_records = row_count;
+  end if;
+  return v_deleted + v_records;
 end
 $$;
 
 comment on function pgidem.cleanup_batch(integer) is
-$$Deletes keys that have expired, oldest first, in the transaction of the caller.
+$$Deletes keys that have expired, the oldest of each table first, in the transaction of the caller.
 
 Expired keys count as absent, cleaned or not; this only gives their space back. Call it again while
 it returns p_limit, or use the procedure cleanup, which does.
@@ -57,7 +72,8 @@ Parameters:
 p_limit: the largest number of rows to delete, at least 1; null means settings.cleanup_batch_size.
 
 Returns:
-How many rows were deleted. Rows that another transaction holds are left for the next call.
+How many rows of both tables were deleted. Rows that another transaction holds are left for the next
+call.
 
 Errors:
 22023: p_limit is less than 1, or settings has no row.

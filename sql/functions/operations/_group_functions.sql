@@ -15,6 +15,12 @@ return case p_group
     'idem_begin',
     'idem_complete',
     'idem_save_final',
+    'idem_claim',
+    'idem_claim_committed',
+    'idem_finish',
+    'idem_release',
+    'idem_renew',
+    'idem_assert_lease',
     'register_principal',
     'show_settings',
     'version'

@@ -12,7 +12,7 @@ as $$
 begin
   perform pgidem._grant_group(p_role, 'app');
   if p_tables then
-    execute format('grant select, insert, update, delete on pgidem.idempotency_keys to %I', p_role);
+    execute format('grant select, insert, update, delete on pgidem.idempotency_keys, pgidem.idempotency_record to %I', p_role);
   end if;
 end
 $$;
@@ -26,7 +26,7 @@ owner of the schema.
 
 Parameters:
 p_role: the role, which must exist.
-p_tables: true to grant select, insert, update and delete on the table of keys too. Without it the
+p_tables: true to grant select, insert, update and delete on both tables of keys too. Without it the
   role cannot read stored responses of others.
 
 Returns:

@@ -4,13 +4,13 @@ language sql
 immutable
 parallel safe
 security invoker
-return '0.1.0';
+return '0.2.0';
 
 comment on function pgidem.version() is
 $$The version of the installed functions.
 
 Returns:
-The version, such as 0.1.0.
+The version, such as 0.2.0.
 
 Errors:
 None of its own.
@@ -18,6 +18,6 @@ None of its own.
 Example:
 -- as the application
 select pgidem.version();
---> 0.1.0$$;
+--> 0.2.0$$;
 
 revoke all on function pgidem.version() from public;

@@ -18,6 +18,7 @@ type step struct {
 	role      string // app, operator or owner
 	statement string
 	rows      []string // that the example shows
+	set       bool     // as psql's \gset: the columns of the row become variables
 }
 
 var roles = map[string]string{
@@ -41,10 +42,13 @@ func steps(t *testing.T, example string) []step {
 			last.rows = append(last.rows, row)
 		case line == "" || strings.HasPrefix(line, "--"):
 		default:
-			statement += line + "\n"
-			if strings.HasSuffix(line, ";") {
+			set := line == `\gset`
+			if !set {
+				statement += line + "\n"
+			}
+			if set || strings.HasSuffix(line, ";") {
 				require.NotEmpty(t, role, "a statement before the first line of %v", roles)
-				all = append(all, step{role: role, statement: statement})
+				all = append(all, step{role: role, statement: statement, set: set})
 				statement = ""
 			}
 		}
@@ -109,8 +113,17 @@ func (s site) run(t *testing.T, e example) {
 		defer s.exec(t, "owner", "rollback")
 	}
 	called := false
+	var variables []string // name and value in turn
 	for _, step := range steps(t, e.text) {
-		require.Equal(t, step.rows, s.exec(t, step.role, step.statement), step.statement)
+		names, rows := s.exec(t, step.role, strings.NewReplacer(variables...).Replace(step.statement))
+		if step.set {
+			require.Len(t, rows, 1, step.statement)
+			for i, value := range strings.Split(rows[0], " | ") {
+				variables = append(variables, ":"+names[i], value)
+			}
+		} else {
+			require.Equal(t, step.rows, rows, step.statement)
+		}
 		if strings.Contains(step.statement, "pgidem."+e.name) {
 			called = true
 			require.Contains(t, e.callers, step.role, step.statement)
@@ -124,13 +137,16 @@ func (s site) run(t *testing.T, e example) {
 	}
 }
 
-// exec returns the rows as psql prints them unaligned, without those of functions that return nothing.
-func (s site) exec(t *testing.T, role, statement string) []string {
+// exec returns the names of the columns and the rows as psql prints them unaligned, without those of functions that return
+// nothing.
+func (s site) exec(t *testing.T, role, statement string) (names, rows []string) {
 	t.Helper()
 	results, err := s[role].PgConn().Exec(t.Context(), statement).ReadAll()
 	require.NoError(t, err, "as %s: %s", role, statement)
 	require.Len(t, results, 1, statement)
-	var rows []string
+	for _, field := range results[0].FieldDescriptions {
+		names = append(names, field.Name)
+	}
 	for _, row := range results[0].Rows {
 		if isVoid(results[0].FieldDescriptions) {
 			continue
@@ -141,7 +157,7 @@ func (s site) exec(t *testing.T, role, statement string) []string {
 		}
 		rows = append(rows, strings.Join(values, " | "))
 	}
-	return rows
+	return names, rows
 }
 
 func isVoid(fields []pgconn.FieldDescription) bool {

@@ -13,9 +13,9 @@ select is(count(*)::integer, 2, 'two keys') from keys;
 
 savepoint s;
 select count(pgidem.idem_begin(:'principal', key, 'pay', :'fingerprint')) from keys \gset
-select is(pgidem._runner(:'principal', key), pg_backend_pid(), 'this session') from keys;
+select is(pgidem._runner(pgidem._gate(:'principal', key)), pg_backend_pid(), 'this session') from keys;
 rollback to savepoint s;
-select is(count(pgidem._runner(:'principal', key))::integer, 0, 'nobody once the claims are undone') from keys;
+select is(count(pgidem._runner(pgidem._gate(:'principal', key)))::integer, 0, 'nobody once the claims are undone') from keys;
 
 select * from finish();
 rollback;

@@ -13,7 +13,7 @@ select is(state, 'completed', 'an operator may look') from pgidem.lookup_key(:'p
 select throws_ok('table pgidem.idempotency_keys', '42501', null, 'without a right on the table');
 set local role pgidem_test_app;
 select throws_ok(format('select pgidem.lookup_key(%L, %L)', :'principal', :'key'), '42501', null, 'an application may not');
-select throws_ok(format('select pgidem._runner(%L, %L)', :'principal', :'key'), '42501', null, 'nor ask who runs a key');
+select throws_ok('select pgidem._runner(1)', '42501', null, 'nor ask who runs a key');
 reset role;
 
 select * from finish();

@@ -2,7 +2,7 @@ begin;
 -- Case 68: a role that has every group plants tables, functions and operators, and calls each function with them in front.
 \ir ../_setup.psql
 \ir ../_planted.psql
-select plan(13);
+select plan(20);
 
 create role pgidem_test_app;
 select pgidem.grant_app('pgidem_test_app') \gset
@@ -17,6 +17,12 @@ select outcome as first from :begin_key \gset
 select :complete_key as body \gset
 select outcome as repeat, response_body from :begin_key \gset
 select outcome as final from pgidem.idem_save_final(:'principal', :'other_key', 'pay', :'fingerprint', 404, '{}') \gset
+select outcome as claimed, token from pgidem.idem_claim('alice', 'order 1', :'fingerprint') \gset
+select pgidem.idem_renew('alice', 'order 1', :token) as renewed \gset
+select pgidem.idem_assert_lease('alice', 'order 1', :token) as asserted \gset
+select outcome as finished, response_body as bytes from pgidem.idem_finish('alice', 'order 1', :token, 201, null, null, null, 'done') \gset
+select outcome as again from pgidem.idem_claim('alice', 'order 1', :'fingerprint') \gset
+select pgidem.idem_release('alice', 'order 1', :token) as released \gset
 select key_ttl::text, lock_timeout::text, cleanup_batch_size from pgidem.show_settings() \gset
 select state, live, response_status from pgidem.lookup_key(:'principal', :'key') \gset
 select pgidem.cleanup_batch() as cleaned \gset
@@ -41,6 +47,13 @@ select is(:'body'::text, '{"amount": 1}', 'idem_complete');
 select is(:'repeat'::text, 'replay', 'idem_begin again');
 select is(:'response_body'::text, '{"amount": 1}', 'with the true response');
 select is(:'final'::text, 'stored', 'idem_save_final');
+select is(:'claimed'::text, 'claimed', 'idem_claim');
+select is(:'renewed'::boolean, true, 'idem_renew');
+select is(:'asserted'::text, '', 'idem_assert_lease');
+select is(:'finished'::text, 'stored', 'idem_finish');
+select is(:'bytes'::bytea, 'done'::bytea, 'with the true response');
+select is(:'again'::text, 'replay', 'idem_claim again');
+select is(:'released'::boolean, false, 'idem_release');
 select is(format('%s %s %s', :'key_ttl', :'lock_timeout', :'cleanup_batch_size'), '24:00:00 00:00:02 1000', 'show_settings');
 select is(format('%s %s %s', :'state', :'live', :'response_status'), 'completed t 201', 'lookup_key');
 select is(:'forgotten'::boolean, true, 'forget_key');
@@ -56,7 +69,7 @@ select set_eq(
   $$select p.proname::text from pg_proc p
     where p.pronamespace = 'pgidem'::regnamespace and p.prokind = 'f' and has_function_privilege('pgidem_test_app', p.oid, 'execute')$$,
   array['register_principal', 'idem_begin', 'idem_complete', 'idem_save_final', 'show_settings', 'lookup_key', 'forget_key',
-    'cleanup_batch', 'version'],
+    'cleanup_batch', 'version', 'idem_claim', 'idem_finish', 'idem_release', 'idem_renew', 'idem_assert_lease'],
   'and that was every function that the role may call'
 );
 

@@ -1,0 +1,8 @@
+begin;
+select plan(2);
+
+select is(pg_get_function_arguments('pgidem.idem_release'::regproc), 'p_user_id text, p_key text, p_token bigint', 'parameters');
+select is(pg_get_function_result('pgidem.idem_release'::regproc), 'boolean', 'result');
+
+select * from finish();
+rollback;
