@@ -96,10 +96,10 @@ func TestLookup_ARunThatEndsMeanwhileIsNotMissed(t *testing.T) {
 	h.exec("alter function pgidem.lookup_key set lock_timeout = '1min'")
 	h.exec("alter function pgidem._runner rename to _true_runner")
 	h.exec(`
-		create function pgidem._runner(p_principal_id uuid, p_key uuid) returns integer language plpgsql volatile as $$
+		create function pgidem._runner(p_gate bigint) returns integer language plpgsql volatile as $$
 		begin
 		  perform pg_advisory_xact_lock_shared(1);
-		  return pgidem._true_runner(p_principal_id, p_key);
+		  return pgidem._true_runner(p_gate);
 		end
 		$$`)
 
