@@ -78,6 +78,9 @@ $$;
 \ir functions/operations/grant_operator.sql
 \ir functions/operations/_regrant.sql
 
+-- What earlier versions called
+drop function if exists pgidem._runner(uuid, uuid);
+
 -- New functions reach the roles that were granted their group before.
 do $$ begin perform pgidem._regrant(); end $$;
 

@@ -122,9 +122,6 @@ comment on column pgidem.claim_result.etag is 'Header ETag of the stored respons
 comment on column pgidem.claim_result.response_body is 'Body of the stored response; with replay and stored.';
 comment on column pgidem.claim_result.one_time_secret is 'True when the stored response held a secret that is shown once and was not stored.';
 
--- What the functions of this release no longer call.
-drop function if exists pgidem._runner(uuid, uuid);
-
 -- +goose StatementBegin
 do $$ begin perform set_config('search_path', current_setting('pgidem.search_path'), true); end $$;
 -- +goose StatementEnd

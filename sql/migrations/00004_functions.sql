@@ -2976,6 +2976,11 @@ comment on function pgidem._regrant() is
 revoke all on function pgidem._regrant() from public;
 -- +goose StatementEnd
 
+-- What earlier versions called
+-- +goose StatementBegin
+drop function if exists pgidem._runner(uuid, uuid);
+-- +goose StatementEnd
+
 -- New functions reach the roles that were granted their group before.
 -- +goose StatementBegin
 do $$ begin perform pgidem._regrant(); end $$;
