@@ -471,8 +471,7 @@ func TestBytes_LostCommit(t *testing.T) {
 	t.Parallel()
 	var proxy *wire.Proxy
 	other := newSite(t, nil)
-	var s *site
-	s = newNotes(t, goshell.UnitOfWorkBytes, beside(other), throughProxy(t, other, &proxy))
+	s := newNotes(t, goshell.UnitOfWorkBytes, beside(other), throughProxy(t, other, &proxy))
 	requireFirst(t, 201, s.post("warm", `{}`))
 	require.Equal(t, 3, proxy.Trips(func() { requireFirst(t, 201, s.post("three trips", `{}`)) }), "as many as without a key")
 	for _, way := range []wire.Way{wire.Ask, wire.Answer} {

@@ -137,14 +137,6 @@ func (h *history) recordOf(r recordKey) string {
 		from pgidem.idempotency_record k where k.user_id = $1 and k.idem_key = $2`, r.user, r.key)
 }
 
-// liveFor says whether the record lives for so much longer.
-func (h *history) liveFor(r recordKey, interval string) bool {
-	h.t.Helper()
-	return h.value(`
-		select live_until >= clock_timestamp() + $3::text::interval
-		from pgidem.idempotency_record k where k.user_id = $1 and k.idem_key = $2`, r.user, r.key, interval) == "true"
-}
-
 func (h *history) recordGate(r recordKey) string {
 	h.t.Helper()
 	return h.value("select pgidem._record_gate($1, $2)", r.user, r.key)
