@@ -131,6 +131,7 @@ func (a *answerer) run(req Request, body []byte, next http.Handler) {
 		rec := newRecorder(a.w, a.shell.cfg.MaxResponseBody)
 		if a.shell.cfg.Mode == Leased {
 			rec.stream = func() error { return a.mayStream(ctx, rec) }
+			rec.lost = func() error { return leaseLost(ctx) }
 		}
 		r := requestWithBody(a.r, ctx, body)
 		defer func() {
@@ -143,9 +144,16 @@ func (a *answerer) run(req Request, body []byte, next http.Handler) {
 		if ctx.Err() != nil && (rec.status == 0 || rec.status == statusClientGone) {
 			return Response{}, unavailable(errUnanswered)
 		}
+		if rec.aborted != nil || rec.streamed && rec.failed {
+			// The client has a part of the response, which must not look like a whole. The claim is given back on the way.
+			if rec.aborted != nil {
+				a.report(rec.aborted)
+			}
+			panic(http.ErrAbortHandler)
+		}
 		a.first = rec.result()
 		if rec.failed {
-			return Response{}, fmt.Errorf("%w: %w", ErrResponse, errLateFault)
+			return Response{Status: http.StatusInternalServerError}, fmt.Errorf("%w: %w", ErrResponse, errLateFault)
 		}
 		if rec.superfluous {
 			a.shell.cfg.Logger.WarnContext(ctx, "superfluous WriteHeader of a keyed handler: the first status counts", "action", a.event.Action,
@@ -181,7 +189,7 @@ func (a *answerer) response() (Response, error) {
 	case rec.overflow && a.streamErr != nil:
 		return resp, a.streamErr
 	case rec.overflow:
-		return resp, fmt.Errorf("%w: it is larger than Config.MaxResponseBody (%d bytes)", ErrResponse, a.shell.cfg.MaxResponseBody)
+		return resp, fmt.Errorf("%w: %w (%d bytes)", ErrResponse, errOverflow, a.shell.cfg.MaxResponseBody)
 	case !a.shell.final(resp):
 		return resp, nil
 	}
@@ -222,11 +230,15 @@ func contentType(rec recorded) string {
 	return http.DetectContentType(rec.body)
 }
 
+// errOverflow: the response is too large to store.
+var errOverflow = errors.New("it is larger than Config.MaxResponseBody")
+
 // errStreamed: the response was too large to store and has gone to the client.
 var errStreamed = errors.New("the response was streamed")
 
 // mayStream tells whether a response that is too large to be stored may go out: not when another request may have the key.
 func (a *answerer) mayStream(ctx context.Context, rec *recorder) error {
+	rec.kept.Del(a.shell.cfg.Contract.ReplayHeader)
 	a.streamErr = a.checkHeaders(rec.kept)
 	if a.streamErr == nil {
 		if err := FromContext(ctx).Renew(ctx, 0); err != nil && !errors.Is(err, ErrLeaseLost) {
@@ -236,6 +248,14 @@ func (a *answerer) mayStream(ctx context.Context, rec *recorder) error {
 		}
 	}
 	return a.streamErr
+}
+
+// leaseLost tells whether the handler's context has ended with its lease.
+func leaseLost(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), ErrLeaseLost) {
+		return ErrLeaseLost
+	}
+	return nil
 }
 
 // deliver answers with the result of the call.

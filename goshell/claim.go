@@ -71,7 +71,8 @@ func (c *Claim) DownstreamKey() string {
 
 // Assert makes sure, in a transaction of the handler's own, that the lease of the mode Leased holds until that transaction
 // ends; [ErrLeaseLost] says that it does not. It does not make the work of the transaction happen once: after a crash before
-// the response is stored the next request does it again. In the other modes it does nothing: there the claim ends with the
+// the response is stored the next request does it again. Keep the transaction short: a renewal waits for it, and the
+// heartbeat is one. In the other modes it does nothing: there the claim ends with the
 // transaction of the effect.
 func (c *Claim) Assert(ctx context.Context, tx pgx.Tx) error {
 	if c == nil || c.tx != nil {
@@ -80,25 +81,22 @@ func (c *Claim) Assert(ctx context.Context, tx pgx.Tx) error {
 	return Store{}.Assert(ctx, tx, c.req, c.token)
 }
 
-// Renew extends the lease of the mode Leased to d from now, 0 for Config.Lease; it never makes it shorter. ErrLeaseLost says
+// Renew extends the lease of the mode Leased to d from now, 0 for as long as it was given; it never makes it shorter. ErrLeaseLost says
 // that the lease is over: stop the work. In the other modes it does nothing.
 func (c *Claim) Renew(ctx context.Context, d time.Duration) error {
 	if c == nil || c.tx != nil {
 		return nil
 	}
 	if d == 0 {
-		d = c.req.Lease
+		d = c.lease.length
 	}
 	asked := time.Now()
-	held, err := Store{}.Renew(ctx, c.shell.pool, c.req, c.token, d)
+	held, err := once(ctx, c.shell, recordTable{}.renew(c.req, c.token, d))
 	switch {
 	case err != nil:
-		return err
+		return storeError(err)
 	case !held:
 		return ErrLeaseLost
-	}
-	if d == 0 {
-		d = c.lease.length
 	}
 	c.lease.extend(asked.Add(d))
 	return nil

@@ -57,18 +57,20 @@ func (s *site) batches() []int64 {
 	return list
 }
 
-// atCall lets the nth batch, counted from 1, do something before it reads the clock.
-func (s *site) atCall(when, statement string) {
+// atBatch lets batches of a run, counted from 1, do something before they commit.
+func (s *site) atBatch(which, statement string) {
 	s.t.Helper()
 	s.exec(`
 		create sequence public.calls;
-		create or replace function pgidem._now() returns timestamptz language plpgsql volatile set lock_timeout = 0 as $$
+		create function public.at_batch() returns trigger language plpgsql set lock_timeout = 0 as $$
 		begin
-		  if nextval('public.calls') ` + when + ` then
+		  if new.batches ` + which + ` then
+		    perform nextval('public.calls');
 		    ` + statement + `;
 		  end if;
-		  return clock_timestamp();
-		end $$`)
+		  return new;
+		end $$;
+		create trigger at_batch before update on pgidem.cleanup_run for each row execute function public.at_batch()`)
 }
 
 const waitFor42 = "perform pg_advisory_xact_lock_shared(42)"
@@ -116,8 +118,9 @@ func TestCleanupJob_DeletesExpiredInBatches(t *testing.T) {
 		want          []int64
 	}{
 		{size: 3, setting: 1000, want: []int64{3, 3, 1}},
-		{size: 7, setting: 1000, want: []int64{7, 0}}, // a full batch: there can be more
-		{size: 1, setting: 1000, want: []int64{1, 1, 1, 1, 1, 1, 1, 0}},
+		{size: 7, setting: 1000, want: []int64{7}},
+		{size: 6, setting: 1000, want: []int64{6, 1}},
+		{size: 1, setting: 1000, want: []int64{1, 1, 1, 1, 1, 1, 1}},
 		{size: 8, setting: 1, want: []int64{7}},
 		{size: math.MaxInt32, setting: 1, want: []int64{7}},
 		{size: 0, setting: 1000, want: []int64{7}},
@@ -163,7 +166,7 @@ func TestCleanupJob_StopsOnCancel(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.expire(7)
-	s.atCall("> 1", waitFor42)
+	s.atBatch("= 2", waitFor42)
 	release := s.hold("select pg_advisory_xact_lock(42)")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -184,51 +187,111 @@ func TestCleanupJob_StopsOnCancel(t *testing.T) {
 	require.EqualValues(t, 4, deleted)
 }
 
-// afterBatch is a tracer that calls f when the nth batch has ended.
-type afterBatch struct {
-	n int
-	f func()
-}
-
-type isBatch struct{}
-
-func (a *afterBatch) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	return context.WithValue(ctx, isBatch{}, strings.Contains(data.SQL, "pgidem.cleanup_batch("))
-}
-
-func (a *afterBatch) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
-	if ctx.Value(isBatch{}) != true {
-		return
-	}
-	if a.n--; a.n == 0 {
-		a.f()
-	}
-}
-
 func TestCleanupJob_StopsOnCancelBetweenBatches(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s := newSite(t, nil, func(p *plan) {
-		p.pool = func(c *pgxpool.Config) { c.ConnConfig.Tracer = &afterBatch{2, cancel} }
-	})
+	s := newSite(t, nil)
 	s.expire(9)
-	deleted, err := goshell.Cleanup(ctx, s.pool, 3)
-	require.True(t, err == context.Canceled, err)
-	require.EqualValues(t, 6, deleted)
+	var deleted []int
+	for n, err := range goshell.CleanupBatches(ctx, s.pool, 3, 0) {
+		if len(deleted) == 2 {
+			require.True(t, err == context.Canceled, err)
+			require.Zero(t, n)
+			continue // the last
+		}
+		require.NoError(t, err)
+		if deleted = append(deleted, n); len(deleted) == 2 {
+			cancel()
+		}
+	}
+	require.Equal(t, []int{3, 3}, deleted)
 	require.Equal(t, 3, s.rows())
 
-	deleted, err = goshell.Cleanup(ctx, s.pool, 0)
+	sum, err := goshell.Cleanup(ctx, s.pool, 0)
 	require.True(t, err == context.Canceled, err)
-	require.Zero(t, deleted)
+	require.Zero(t, sum)
 	require.Equal(t, 3, s.rows())
+}
+
+// A batch is committed when it is told; nothing happens before the caller wants the next one.
+func TestCleanupBatches_YieldsWhatIsCommitted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.expire(7)
+	left := 7
+	for n, err := range goshell.CleanupBatches(t.Context(), s.pool, 3, 0) {
+		require.NoError(t, err)
+		left -= n
+		require.Equal(t, left, s.rows())
+		if left == 1 {
+			break
+		}
+	}
+	require.Equal(t, 1, s.rows())
+	for n, err := range goshell.CleanupBatches(t.Context(), s.pool, 0, 0) {
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	}
+	require.Zero(t, s.rows())
+}
+
+// The pause stands between batches alone, and a context that ends in it ends it.
+func TestCleanupBatches_Pause(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s := newSite(t, nil)
+	s.expire(3)
+	var told []error
+	for n, err := range goshell.CleanupBatches(ctx, s.pool, 2, time.Hour) {
+		told = append(told, err)
+		if err == nil {
+			require.Equal(t, 2, n)
+			time.AfterFunc(10*time.Millisecond, cancel)
+		}
+	}
+	require.Equal(t, []error{nil, context.Canceled}, told)
+	require.Equal(t, 1, s.rows())
+	deleted := 0
+	for n, err := range goshell.CleanupBatches(t.Context(), s.pool, 2, time.Hour) {
+		require.NoError(t, err)
+		deleted += n
+	}
+	require.Equal(t, 1, deleted)
+
+	s.expire(3)
+	started := time.Now()
+	for range goshell.CleanupBatches(t.Context(), s.pool, 1, 20*time.Millisecond) {
+	}
+	require.GreaterOrEqual(t, time.Since(started), 2*20*time.Millisecond)
+	require.Zero(t, s.rows())
+}
+
+// One run, and not one for each batch: only so the next batch begins where the last one ended.
+func TestCleanup_EachRunIsWrittenDown(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.expire(7)
+	oldest := s.number("select extract(epoch from min(expires_at))::bigint from pgidem.idempotency_keys")
+	for range goshell.CleanupBatches(t.Context(), s.pool, 2, 0) {
+		break
+	}
+	run := "select extract(epoch from mark)::bigint - " + fmt.Sprint(oldest) + " from pgidem.cleanup_run where id = 1 and batches = 1 and deleted = 2 and ended_at is null"
+	require.Equal(t, 60, s.number(run), "the second oldest is a minute younger")
+	deleted, err := goshell.Cleanup(t.Context(), s.pool, 2)
+	require.NoError(t, err)
+	require.EqualValues(t, 5, deleted)
+	require.Equal(t, 60, s.number(run), "it was stopped, and stays so")
+	require.Equal(t, 1, s.number("select count(*) from pgidem.cleanup_run where id = 2 and batches = 3 and deleted = 5 and ended_at >= started_at"))
+	require.Equal(t, 2, s.number("select count(*) from pgidem.cleanup_run"))
 }
 
 func TestCleanupJob_StopsAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.expire(1)
-	s.atCall("> 0", waitFor42)
+	s.atBatch("= 1", waitFor42)
 	s.hold("select pg_advisory_xact_lock(42)")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -248,7 +311,7 @@ func TestCleanup_FailsHalfWay(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, nil)
 			s.expire(7)
-			s.atCall("= 3", statement)
+			s.atBatch("= 3", statement)
 			deleted, err := goshell.Cleanup(t.Context(), s.pool, 2)
 			requireStoreError(t, state, err)
 			require.EqualValues(t, 4, deleted)
@@ -304,7 +367,15 @@ func TestCleanup_TriesAgainAfterASerializationFailure(t *testing.T) {
 		s := newSite(t, nil)
 		s.setForNewSessions("default_transaction_isolation", "repeatable read")
 		s.expire(3)
-		s.atCall("= 1", waitFor42)
+		s.exec(`
+			create function public.first_run() returns trigger language plpgsql set lock_timeout = 0 as $$
+			begin
+			  if new.id = 1 then
+			    ` + waitFor42 + `;
+			  end if;
+			  return new;
+			end $$;
+			create trigger first_run before insert on pgidem.cleanup_run for each row execute function public.first_run()`)
 		release := s.hold("select pg_advisory_xact_lock(42)")
 		c := startCleanup(t.Context(), s.pool, 10)
 		pgtest.WaitBlockedCount(t, s.sql, 1)
@@ -313,17 +384,17 @@ func TestCleanup_TriesAgainAfterASerializationFailure(t *testing.T) {
 		deleted, err := c.wait(t)
 		require.NoError(t, err)
 		require.EqualValues(t, 2, deleted)
-		require.Equal(t, 2, s.number("select last_value from public.calls"))
+		require.Equal(t, 2, s.number("select id from pgidem.cleanup_run"), "the number of the first run went with its transaction")
 	})
 	t.Run("for ever", func(t *testing.T) {
 		t.Parallel()
 		s := newSite(t, nil)
 		s.expire(3)
-		s.atCall("> 1", "raise exception using errcode = '40001'")
+		s.atBatch("= 2", "raise exception using errcode = '40001'")
 		deleted, err := goshell.Cleanup(t.Context(), s.pool, 1)
 		requireStoreError(t, "40001", err)
 		require.EqualValues(t, 1, deleted)
-		require.Equal(t, 1+3, s.number("select last_value from public.calls"))
+		require.Equal(t, 3, s.number("select last_value from public.calls"))
 	})
 }
 
@@ -450,7 +521,7 @@ func TestCleanup_EachStatementInAnotherSession(t *testing.T) {
 			require.NoError(t, err)
 			require.EqualValues(t, 7, deleted)
 			pgtest.WaitFor(t, func() bool { return s.pool.Stat().TotalConns() == 0 }, "each connection was closed")
-			require.EqualValues(t, 4, s.pool.Stat().NewConnsCount())
+			require.EqualValues(t, 3, s.pool.Stat().NewConnsCount())
 			require.Empty(t, strings.Join(left, "; "))
 		})
 	}

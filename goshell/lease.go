@@ -58,28 +58,57 @@ func (c *call) lease(ctx context.Context) result {
 }
 
 // claimLease claims the key. A claim whose answer is lost is asked for again under the same attempt, which gets its token:
-// otherwise nobody could run the key before the lease ends. For the same reason a client that hangs up does not cancel it.
+// otherwise nobody could run the key before the lease ends. For the same reason a client that hangs up does not cancel it,
+// and a claim that is given up is given back.
 func (c *call) claimLease(ctx context.Context) (Entry, error) {
 	req := c.req
 	req.Attempt = newAttempt()
+	detached := context.WithoutCancel(ctx)
+	unknown := false
 	for {
-		u, err := c.shell.acquire(ctx)
-		if err != nil {
-			return Entry{}, err
+		u, err := c.shell.acquire(detached)
+		again := false
+		var entry Entry
+		if err == nil {
+			c.attempts++
+			entry, err = c.begin(detached, u, req)
+			broken := err != nil && u.txStatus() == 0
+			unknown = unknown || broken
+			again = broken || wantsNewTransaction(err)
+			c.rollback(ctx, u)
 		}
-		c.attempts++
-		entry, err := c.begin(context.WithoutCancel(ctx), u, req)
-		again := wantsNewTransaction(err) || u.txStatus() == 0
-		c.rollback(ctx, u)
 		switch {
 		case err == nil && entry.Outcome == Claimed && ctx.Err() != nil:
-			_, _ = c.giveBack(ctx, &Claim{shell: c.shell, req: c.req, token: entry.Token})
+			_, _ = c.giveBack(ctx, &Claim{shell: c.shell, req: req, token: entry.Token, lease: leaseEnd{at: time.Now().Add(entry.lease)}})
 			return Entry{}, unavailable(ctx.Err())
-		case err == nil || !again:
-			return entry, err
-		case c.attempts == c.shell.cfg.Attempts:
-			return Entry{}, fmt.Errorf("%w: given up after %d attempts: %w", ErrUnavailable, c.attempts, err)
+		case err == nil:
+			return entry, nil
+		case again && c.attempts < c.shell.cfg.Attempts:
+			continue
 		}
+		if unknown {
+			go c.undoClaim(detached, req)
+		}
+		if again {
+			err = fmt.Errorf("%w: given up after %d attempts: %w", ErrUnavailable, c.attempts, err)
+		}
+		return Entry{}, err
+	}
+}
+
+// orphanLimit is how long a claim of which nobody knows whether it was made is sought: as long as a lease lasts by default.
+const orphanLimit = 10 * time.Minute
+
+// undoClaim finds out whether a claim was made whose answers were all lost, and gives it back.
+func (c *call) undoClaim(ctx context.Context, req Request) {
+	ctx, cancel := context.WithTimeout(ctx, orphanLimit)
+	defer cancel()
+	entry, err := persist(ctx, c.shell, recordTable{}.claim(req))
+	if err == nil && entry.Outcome == Claimed {
+		_, err = persist(ctx, c.shell, recordTable{}.release(req, entry.Token))
+	}
+	if err != nil {
+		c.shell.logFault(ctx, req.Action, fmt.Errorf("a claim that may have been made could not be given back, and the key is in progress until its lease ends: %w", err))
 	}
 }
 
@@ -138,6 +167,9 @@ func (c *Claim) beat(ctx context.Context, lose func(error)) {
 func (c *call) finishLease(ctx context.Context, claim *Claim, resp Response, err error) result {
 	streamed := errors.Is(err, errStreamed)
 	switch {
+	case errors.Is(err, errUnanswered), errors.Is(err, ErrResponse) && !errors.Is(err, errOverflow) && resp.Status < 400:
+		// As far as anybody knows the effect is there.
+		claim.Keep()
 	case err != nil:
 	case !c.shell.final(resp):
 	case resp.Status >= 400 && resp.OneTimeSecret:
@@ -146,14 +178,17 @@ func (c *call) finishLease(ctx context.Context, claim *Claim, resp Response, err
 		return c.storeResponse(ctx, claim, resp)
 	}
 
-	held, lostTouch := c.giveBack(ctx, claim)
+	held, failed := c.giveBack(ctx, claim)
 	switch {
 	case streamed:
 		return result{outcome: NotStored, response: resp}
-	case lostTouch == nil && !held:
-		return c.recordedNow(ctx, claim)
-	case lostTouch != nil && time.Now().After(claim.lease.get()):
-		return result{err: unavailable(lostTouch)}
+	case failed == nil && !held:
+		if recorded := c.recordedNow(ctx); recorded.outcome != Claimed {
+			return recorded
+		}
+		// Nothing is: the answer that the claim was given back was lost, or a successor failed like this one.
+	case failed != nil && time.Now().After(claim.lease.get()):
+		return result{err: unavailable(failed)}
 	}
 	return result{outcome: NotStored, response: resp, err: err}
 }
@@ -161,57 +196,73 @@ func (c *call) finishLease(ctx context.Context, claim *Claim, resp Response, err
 // storeResponse stores the response before it is answered. When that takes too long the client gets 503, and storing goes on
 // until the lease ends: a repeat would run the operation again.
 func (c *call) storeResponse(ctx context.Context, claim *Claim, resp Response) result {
-	finish := recordTable{}.finish(c.req, claim.token, resp, false)
-	patient, cancel := c.shell.detached(ctx, 0)
-	defer cancel()
-	entry, err := persist(patient, c, finish)
+	entry, err := persistUntil(ctx, c, claim, "the response could not be stored before the lease ended, and the operation may run again",
+		recordTable{}.finish(c.req, claim.token, resp, false))
 	switch {
 	case err == nil && entry.Outcome == Stored:
 		return result{outcome: Claimed, response: resp, entry: entry}
 	case err == nil:
 		return result{outcome: entry.Outcome, response: entry.Response, entry: entry, lost: true}
 	case isRefused(err):
-		_, _ = c.giveBack(ctx, claim)
+		// The effect is there: the key is held as long as it can be.
 		return result{err: fmt.Errorf("%w: %w", ErrResponse, err)}
 	}
-	go func() {
-		rest, cancel := context.WithDeadline(context.WithoutCancel(ctx), claim.lease.get())
-		defer cancel()
-		if _, err := persist(rest, c, finish); err != nil {
-			c.shell.logFault(ctx, c.req.Action, fmt.Errorf("the response could not be stored before the lease ended, and the operation may run again: %w", err))
-		}
-	}()
 	return result{err: unavailable(err)}
 }
 
 // giveBack frees the key, unless the handler keeps it. It tells whether the lease was still held.
 func (c *call) giveBack(ctx context.Context, claim *Claim) (held bool, err error) {
-	ctx, cancel := c.shell.detached(ctx, 0)
-	defer cancel()
-	release := statement[bool]{sqlRelease, []any{c.req.Principal, c.req.Key, claim.token}, scanOne[bool]}
+	statement := recordTable{}.release(c.req, claim.token)
 	if claim.keep.Load() {
 		// A renewal that changes nothing, since it never makes a lease shorter.
-		release = statement[bool]{sqlRenew, []any{c.req.Principal, c.req.Key, claim.token, interval(time.Millisecond)}, scanOne[bool]}
+		statement = recordTable{}.renew(c.req, claim.token, time.Millisecond)
 	}
-	return persist(ctx, c, release)
+	return persistUntil(ctx, c, claim, "the claim could not be given back, and the key was in progress until its lease ended", statement)
 }
 
-// recordedNow answers for a lease that is lost. Its token can store nothing any more, so this asks only.
-func (c *call) recordedNow(ctx context.Context, claim *Claim) result {
-	ctx, cancel := c.shell.detached(ctx, 0)
+// recordedNow answers for a lease that is lost with what is recorded, which it asks for as any other request does. With the
+// outcome Claimed nothing is; that claim is rolled back.
+func (c *call) recordedNow(ctx context.Context) result {
+	ctx, cancel := c.shell.detached(ctx, c.req.LockTimeout)
 	defer cancel()
-	entry, err := persist(ctx, c, recordTable{}.finish(c.req, claim.token, Response{Status: 500}, false))
+	u, err := c.shell.acquire(ctx)
+	if err != nil {
+		return result{err: err}
+	}
+	defer u.rollback(ctx)
+	tx, err := u.conn.Begin(ctx)
+	if err != nil {
+		return result{err: unavailable(err)}
+	}
+	entry, err := recordTable{}.claim(c.req).ask(ctx, tx)
 	if err != nil {
 		return result{err: unavailable(err)}
 	}
 	return result{outcome: entry.Outcome, response: entry.Response, entry: entry, lost: true}
 }
 
-// persist asks until there is an answer, or an error that no repeat would change. Each of the statements says the same when
-// it is asked twice.
-func persist[T any](ctx context.Context, c *call, s statement[T]) (answer T, err error) {
+// persistUntil asks while the client can be made to wait, and then goes on by itself until the lease ends.
+func persistUntil[T any](ctx context.Context, c *call, claim *Claim, complaint string, s statement[T]) (T, error) {
+	patient, cancel := c.shell.detached(ctx, 0)
+	defer cancel()
+	answer, err := persist(patient, c.shell, s)
+	if err != nil && !isRefused(err) {
+		go func() {
+			rest, cancel := context.WithDeadline(context.WithoutCancel(ctx), claim.lease.get())
+			defer cancel()
+			if _, err := persist(rest, c.shell, s); err != nil {
+				c.shell.logFault(rest, c.req.Action, fmt.Errorf("%s: %w", complaint, err))
+			}
+		}()
+	}
+	return answer, err
+}
+
+// persist asks until there is an answer, or an error that no repeat would change. Asked twice, each of the statements leaves
+// the same behind.
+func persist[T any](ctx context.Context, shell *Shell, s statement[T]) (answer T, err error) {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		answer, err = once(ctx, c, s)
+		answer, err = once(ctx, shell, s)
 		if err == nil || isRefused(err) {
 			return answer, err
 		}
@@ -223,12 +274,12 @@ func persist[T any](ctx context.Context, c *call, s statement[T]) (answer T, err
 	}
 }
 
-func once[T any](ctx context.Context, c *call, s statement[T]) (answer T, err error) {
-	u, err := c.shell.acquire(ctx)
+func once[T any](ctx context.Context, shell *Shell, s statement[T]) (answer T, err error) {
+	u, err := shell.acquire(ctx)
 	if err != nil {
 		return answer, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.shell.cfg.FinishTimeout)
+	ctx, cancel := context.WithTimeout(ctx, shell.cfg.FinishTimeout)
 	defer cancel()
 	answer, err = s.ask(ctx, u.conn)
 	u.rollback(ctx)

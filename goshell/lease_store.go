@@ -2,6 +2,7 @@ package goshell
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,16 +36,23 @@ func (Store) Finish(ctx context.Context, db Querier, req Request, token int64, r
 // Release gives the claim back, so that the next request with the key runs. It returns false when the token does not hold it
 // any more.
 func (Store) Release(ctx context.Context, db Querier, req Request, token int64) (bool, error) {
-	return holds(ctx, db, req, sqlRelease, token)
+	req, err := req.checked(Leased)
+	if err != nil {
+		return false, err
+	}
+	held, err := recordTable{}.release(req, token).ask(ctx, db)
+	return held, storeError(err)
 }
 
 // Renew extends the lease to d from now, 0 for the row of pgidem.settings; it never makes it shorter. It returns false when
 // the lease is lost.
 func (Store) Renew(ctx context.Context, db Querier, req Request, token int64, d time.Duration) (bool, error) {
-	if err := checkDuration("the lease", d); err != nil {
+	req, err := req.checked(Leased)
+	if err := errors.Join(err, checkDuration("the lease", d)); err != nil {
 		return false, err
 	}
-	return holds(ctx, db, req, sqlRenew, token, interval(d))
+	held, err := recordTable{}.renew(req, token, d).ask(ctx, db)
+	return held, storeError(err)
 }
 
 // Assert makes sure that the lease holds until tx ends; [ErrLeaseLost] says that it does not. See [Claim.Assert].
@@ -55,13 +63,4 @@ func (Store) Assert(ctx context.Context, tx pgx.Tx, req Request, token int64) er
 	}
 	_, err = tx.Exec(ctx, sqlAssert, req.Principal, req.Key, token)
 	return storeError(err)
-}
-
-func holds(ctx context.Context, db Querier, req Request, sql string, token int64, more ...any) (bool, error) {
-	req, err := req.checked(Leased)
-	if err != nil {
-		return false, err
-	}
-	held, err := statement[bool]{sql, append([]any{req.Principal, req.Key, token}, more...), scanOne[bool]}.ask(ctx, db)
-	return held, storeError(err)
 }

@@ -239,13 +239,14 @@ func TestLease_Heartbeat(t *testing.T) {
 func TestLease_FailureFreesTheKey(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]http.HandlerFunc{
-		"500":   func(w http.ResponseWriter, _ *http.Request) { write(w, 500, `{}`) },
-		"401":   func(w http.ResponseWriter, _ *http.Request) { write(w, 401, `{}`) },
-		"307":   func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Location", "/x"); w.WriteHeader(307) },
-		"panic": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-		"a wrong length": func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", "7")
-			_, _ = io.WriteString(w, "x")
+		"500":                       func(w http.ResponseWriter, _ *http.Request) { write(w, 500, `{}`) },
+		"401":                       func(w http.ResponseWriter, _ *http.Request) { write(w, 401, `{}`) },
+		"307":                       func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Location", "/x"); w.WriteHeader(307) },
+		"panic":                     func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"a fault behind the status": func(w http.ResponseWriter, _ *http.Request) { write(w, 201, `{}`); w.WriteHeader(500) },
+		"a secret in a refusal": func(w http.ResponseWriter, r *http.Request) {
+			goshell.MarkOneTimeSecret(r.Context())
+			write(w, 404, `{}`)
 		},
 	} {
 		for _, keep := range []bool{false, true} {
@@ -320,14 +321,112 @@ func TestLease_StoringIsRepeated(t *testing.T) {
 	require.EqualValues(t, 1, s.runs.Load())
 }
 
-// What the server refuses for what it is would be refused again.
-func TestLease_ResponseThatIsRefused(t *testing.T) {
+// A success that cannot be stored: the effect is there as far as anybody knows, so the key is held as long as it can be.
+func TestLease_SuccessThatCannotBeStored(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, answering201(`{}`), inMode(goshell.Leased))
-	s.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise sqlstate '22000'; end $$;
-		create trigger refuse before update on pgidem.idempotency_record for each row execute function refuse()`)
-	requireProblem(t, 500, "internal_error", s.post("k", `{}`))
-	require.False(t, s.running("k"))
+	for name, handler := range map[string]http.HandlerFunc{
+		"encoded": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			write(w, 201, `{}`)
+		},
+		"a wrong length": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "7")
+			_, _ = io.WriteString(w, "x")
+		},
+		"refused by the server": answering201(`{}`),
+	} {
+		s := newSite(t, handler, inMode(goshell.Leased))
+		if name == "refused by the server" {
+			s.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise sqlstate '22000'; end $$;
+				create trigger refuse before update on pgidem.idempotency_record for each row execute function refuse()`)
+		}
+		requireProblem(t, 500, "internal_error", s.post("k", `{}`))
+		requireProblem(t, 409, "idempotency-in-progress", s.post("k", `{}`))
+		require.EqualValues(t, 1, s.runs.Load(), name)
+	}
+	// So a handler is not asked to encode.
+	var asked []string
+	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Header.Values("Accept-Encoding")
+		write(w, 201, `{}`)
+	}, inMode(goshell.Leased))
+	r := s.keyed("k", `{}`)
+	r.Header.Set("Accept-Encoding", "gzip")
+	requireFirst(t, 201, s.do(r))
+	require.Empty(t, asked)
+}
+
+// Keep, and then the lease ends and nobody takes the key over: nothing is recorded for the handler's failure.
+func TestLease_KeptUntilItsEnd(t *testing.T) {
+	t.Parallel()
+	var s *site
+	s = newSite(t, inTurn(func(w http.ResponseWriter, r *http.Request) {
+		goshell.FromContext(r.Context()).Keep()
+		s.lapse("k")
+		write(w, 502, `{"provider":"timeout"}`)
+	}, answering201(`{}`)), withLease(200*time.Millisecond, false))
+	first := s.post("k", `{}`)
+	require.Equal(t, 502, first.status)
+	require.Equal(t, `{"provider":"timeout"}`, first.body)
+	requireFirst(t, 201, s.post("k", `{}`))
+}
+
+// A response that has begun to go out cannot be replaced: its client sees that it is cut.
+func TestLease_StreamThatFails(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("x", 5000)
+	for name, fail := range map[string]func(w http.ResponseWriter, r *http.Request){
+		"a fault": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "boom", 500) },
+		"a panic": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"the lease is lost": func(w http.ResponseWriter, r *http.Request) {
+			await(t, r.Context().Done(), "the end of the lease")
+			_, err := io.WriteString(w, big)
+			assert.ErrorIs(t, err, goshell.ErrLeaseLost)
+		},
+	} {
+		s := newSite(t, inTurn(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Idempotent-Replayed", "true")
+			_, _ = io.WriteString(w, big)
+			fail(w, r)
+		}, answering201(`{}`)), withLease(time.Second, false), func(p *plan) { p.config.MaxResponseBody = 1000 })
+		a := s.try(s.keyed("k", `{}`))
+		require.Error(t, a.err, name)
+		require.Empty(t, a.header.Get("Idempotent-Replayed"))
+		require.NotContains(t, a.body, "problem")
+		if name == "the lease is lost" {
+			require.ErrorIs(t, s.events.wait(t, 1)[0].Err, goshell.ErrLeaseLost)
+		}
+		requireFirst(t, 201, s.post("k", `{}`))
+	}
+}
+
+// Every answer to the claim is lost: whether it was made nobody knows, so it is given back when the link is there again.
+func TestLease_OrphanIsGivenBack(t *testing.T) {
+	t.Parallel()
+	var proxy *wire.Proxy
+	other := newSite(t, nil)
+	s := newSite(t, answering201(`{}`), beside(other), inMode(goshell.Leased), throughProxy(t, other, &proxy), func(p *plan) {
+		p.config.Attempts = 1
+	})
+	requireFirst(t, 201, s.post("warm", `{}`))
+	struck := proxy.Strike(wire.Fault{Trip: 1, Way: wire.Answer})
+	requireUnavailable(t, s.post("k", `{}`))
+	await(t, struck, "the loss")
+	pgtest.WaitFor(t, func() bool { return s.record("k") == "" }, "the claim to be given back")
+	requireFirst(t, 201, s.post("k", `{}`))
+}
+
+// The answer to a release is lost: the handler's own answer still goes out.
+func TestLease_LostRelease(t *testing.T) {
+	t.Parallel()
+	var proxy *wire.Proxy
+	other := newSite(t, nil)
+	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) { write(w, 401, `{}`) }, beside(other), inMode(goshell.Leased), throughProxy(t, other, &proxy))
+	requireFirst(t, 401, s.post("warm", `{}`))
+	struck := proxy.Strike(wire.Fault{Trip: 2, Way: wire.Answer})
+	requireFirst(t, 401, s.post("k", `{}`))
+	await(t, struck, "the loss")
+	require.Empty(t, s.record("k"))
 }
 
 // H9: the answer to the claim, or to the response, is lost with its connection. The operation runs once, and its client hears

@@ -48,12 +48,16 @@ func PrefixOperations(prefix string, except ...string) func(*http.Request) (Oper
 		default:
 			return Operation{}, false
 		}
-		under := func(prefix string) bool {
-			prefix = strings.TrimSuffix(prefix, "/")
-			return r.URL.Path == prefix || strings.HasPrefix(r.URL.Path, prefix+"/")
-		}
-		return Operation{}, under(prefix) && !slices.ContainsFunc(except, under)
+		// A path may be spelt in two ways, of which a mux takes one. In doubt the request is keyed.
+		sent := r.URL.EscapedPath()
+		keyed := isUnder(r.URL.Path, prefix) || isUnder(sent, prefix)
+		return Operation{}, keyed && !slices.ContainsFunc(except, func(path string) bool { return isUnder(sent, path) })
 	}
+}
+
+func isUnder(path, prefix string) bool {
+	prefix = strings.TrimSuffix(prefix, "/")
+	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 
 // MuxOperations resolves operations by the pattern under which mux would serve the request, for [Shell.Middleware]

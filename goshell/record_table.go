@@ -18,24 +18,24 @@ func (recordTable) claim(req Request) statement[Entry] {
 	return statement[Entry]{
 		sqlClaim,
 		[]any{req.Principal, req.Key, req.Fingerprint[:], interval(req.Lease), interval(req.TTL), interval(req.LockTimeout), nullable(req.Attempt)},
-		func(row pgx.Row) (Entry, error) {
-			var token, lease *int64
-			e, err := scanRecord(row, &token, &lease)
-			if token != nil && lease != nil {
-				e.Token, e.lease = *token, time.Duration(*lease)*time.Microsecond
-			}
-			return e, err
-		},
+		scanRecord,
 	}
 }
 
-// finish stores a response under a token. With the outcome Stored the response is not read back.
 func (recordTable) finish(req Request, token int64, resp Response, require bool) statement[Entry] {
 	return statement[Entry]{
 		sqlFinish,
 		append(append([]any{req.Principal, req.Key, token}, recordArgs(resp)...), require),
-		func(row pgx.Row) (Entry, error) { return scanRecord(row, nil, nil) },
+		scanRecord,
 	}
+}
+
+func (recordTable) release(req Request, token int64) statement[bool] {
+	return statement[bool]{sqlRelease, []any{req.Principal, req.Key, token}, scanOne[bool]}
+}
+
+func (recordTable) renew(req Request, token int64, lease time.Duration) statement[bool] {
+	return statement[bool]{sqlRenew, []any{req.Principal, req.Key, token, interval(lease)}, scanOne[bool]}
 }
 
 func (t recordTable) complete(req Request, claimed Entry, resp Response) statement[Response] {
@@ -50,7 +50,7 @@ func (recordTable) saveFinal(req Request, resp Response) statement[Entry] {
 	return statement[Entry]{
 		sqlClaimAndFinish,
 		append([]any{req.Principal, req.Key, req.Fingerprint[:], interval(req.TTL), interval(req.LockTimeout)}, recordArgs(resp)[:5]...),
-		func(row pgx.Row) (Entry, error) { return scanRecord(row, nil, nil) },
+		scanRecord,
 	}
 }
 
@@ -73,47 +73,40 @@ func recordArgs(resp Response) []any {
 		nullable(headerText(resp.ETag)), body, false}
 }
 
-func scanRecord(row pgx.Row, token, lease **int64) (Entry, error) {
+func scanRecord(row pgx.Row) (Entry, error) {
 	var (
 		e                           Entry
 		retryAfter, status          *int32
-		live                        *int64
+		token, live, lease          *int64
 		contentType, location, etag *string
 		secret                      *bool
 	)
-	into := []any{(*string)(&e.Outcome)}
-	if token != nil {
-		into = append(into, token)
-	}
-	into = append(into, &retryAfter, &live, &status, &contentType, &location, &etag, &e.Response.Body, &secret)
-	if lease != nil {
-		into = append(into, lease)
-	}
-	if err := row.Scan(into...); err != nil {
+	if err := row.Scan((*string)(&e.Outcome), &token, &retryAfter, &live, &status, &contentType, &location, &etag,
+		&e.Response.Body, &secret, &lease); err != nil {
 		return Entry{}, err
 	}
-	if status != nil {
-		e.Response.Status = int(*status)
-	}
-	for from, to := range map[**string]*string{&contentType: &e.Response.ContentType, &location: &e.Response.Location, &etag: &e.Response.ETag} {
-		if *from != nil {
-			*to = **from
-		}
-	}
-	e.Response.OneTimeSecret = secret != nil && *secret
-	if retryAfter != nil {
-		e.RetryAfter = time.Duration(*retryAfter) * time.Second
-	}
+	e.Response.Status = int(orZero(status))
+	e.Response.ContentType, e.Response.Location, e.Response.ETag = orZero(contentType), orZero(location), orZero(etag)
+	e.Response.OneTimeSecret = orZero(secret)
+	e.RetryAfter = time.Duration(orZero(retryAfter)) * time.Second
 	if live != nil {
 		e.ExpiresAt = time.UnixMicro(*live)
 	}
+	e.Token, e.lease = orZero(token), time.Duration(orZero(lease))*time.Microsecond
 	return e, knownOutcome(e.Outcome)
+}
+
+func orZero[T any](p *T) (value T) {
+	if p != nil {
+		value = *p
+	}
+	return value
 }
 
 // headerText is a header value as net/http sends it, in what the database can hold.
 func headerText(value string) string {
 	value = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if r < ' ' && r != '\t' || r == 0x7f {
 			return ' '
 		}
 		return r

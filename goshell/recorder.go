@@ -52,7 +52,9 @@ type recorder struct {
 	overflow bool
 
 	stream   func() error // asked when the limit is passed whether the response may go on to the client; nil: it may not
+	lost     func() error // asked with each later write whether it may go on
 	streamed bool
+	aborted  error // why it may not
 
 	superfluous bool // a status was written after the final one
 	failed      bool // and that was a 5xx
@@ -116,6 +118,12 @@ func (rec *recorder) Write(p []byte) (int, error) {
 		return 0, http.ErrContentLength
 	}
 	if rec.streamed {
+		if rec.aborted == nil {
+			rec.aborted = rec.lost()
+		}
+		if rec.aborted != nil {
+			return 0, rec.aborted
+		}
 		return rec.real.Write(p)
 	}
 	if rec.overflow || int64(len(p)) > rec.limit-int64(rec.body.Len()) {

@@ -41,6 +41,8 @@ func requestWithBody(r *http.Request, ctx context.Context, body []byte) *http.Re
 	attempt.ContentLength = int64(len(body))
 	attempt.TransferEncoding = nil
 	attempt.Form, attempt.PostForm, attempt.MultipartForm = nil, nil, nil
+	// What is stored may not be encoded, so no handler need offer it.
+	attempt.Header.Del("Accept-Encoding")
 	// With GetBody an http.Transport that this request is handed on to would by itself send one with an Idempotency-Key
 	// a second time.
 	attempt.GetBody = nil

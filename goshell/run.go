@@ -187,6 +187,9 @@ func (c *call) finish(ctx context.Context, u *unit, claim *Claim, claimed Entry,
 	}
 	if err != nil {
 		u.rollback(ctx)
+		if errors.Is(err, ErrClaimLost) && c.shell.cfg.Mode == UnitOfWorkBytes {
+			c.holdCommitted(ctx, claimed)
+		}
 		return result{err: err}, nil
 	}
 
@@ -204,6 +207,13 @@ func (c *call) finish(ctx context.Context, u *unit, claim *Claim, claimed Entry,
 		return result{}, err
 	}
 	return result{err: storeError(err)}, nil
+}
+
+// holdCommitted is for a claim that the handler may have committed by SQL text, and its effect with it: then the key is
+// blocked as long as a response would answer, as in the mode UnitOfWork, and not only for a lease. A claim that was rolled
+// back is not there.
+func (c *call) holdCommitted(ctx context.Context, claimed Entry) {
+	_, _ = once(ctx, c.shell, recordTable{}.renew(c.req, claimed.Token, max(c.req.TTL, 24*time.Hour)))
 }
 
 // ask finds out, once and on a new connection, what became of a COMMIT whose answer was lost.

@@ -21,9 +21,11 @@ from pgidem.idem_save_final($1::uuid, $2::uuid, $3::text, $4::bytea, $5::integer
 	sqlClaim = `select outcome, token, retry_after, (extract(epoch from live_until) * 1000000)::bigint, response_status, content_type, location, etag, response_body, one_time_secret,
   (extract(epoch from live_until - clock_timestamp()) * 1000000)::bigint
 from pgidem.idem_claim($1::text, $2::text, $3::bytea, $4::interval, $5::interval, $6::interval, $7::uuid)`
-	sqlFinish = `select outcome, retry_after, (extract(epoch from live_until) * 1000000)::bigint, response_status, content_type, location, etag, response_body, one_time_secret
+	sqlFinish = `select outcome, token, retry_after, (extract(epoch from live_until) * 1000000)::bigint, response_status, content_type, location, etag, response_body, one_time_secret,
+  (extract(epoch from live_until - clock_timestamp()) * 1000000)::bigint
 from pgidem.idem_finish($1::text, $2::text, $3::bigint, $4::integer, $5::text, $6::text, $7::text, $8::bytea, $9::boolean, $10::boolean)`
-	sqlClaimAndFinish = `select (r).outcome, (r).retry_after, (extract(epoch from (r).live_until) * 1000000)::bigint, (r).response_status, (r).content_type, (r).location, (r).etag, (r).response_body, (r).one_time_secret
+	sqlClaimAndFinish = `select (r).outcome, (r).token, (r).retry_after, (extract(epoch from (r).live_until) * 1000000)::bigint, (r).response_status, (r).content_type, (r).location, (r).etag, (r).response_body, (r).one_time_secret,
+  (extract(epoch from (r).live_until - clock_timestamp()) * 1000000)::bigint
 from (
   select case when c.outcome = 'claimed'
     then pgidem.idem_finish($1::text, $2::text, c.token, $6::integer, $7::text, $8::text, $9::text, $10::bytea)
@@ -31,16 +33,15 @@ from (
   from pgidem.idem_claim($1::text, $2::text, $3::bytea, null, $4::interval, $5::interval) c
   offset 0
 ) s`
-	sqlRelease          = `select pgidem.idem_release($1::text, $2::text, $3::bigint)`
-	sqlRenew            = `select pgidem.idem_renew($1::text, $2::text, $3::bigint, $4::interval)`
-	sqlAssert           = `select pgidem.idem_assert_lease($1::text, $2::text, $3::bigint)`
-	sqlLockTimeout      = `select (extract(epoch from lock_timeout) * 1000000)::bigint from pgidem.show_settings()`
-	sqlCleanupBatchSize = `select cleanup_batch_size from pgidem.show_settings()`
-	sqlCleanupBatch     = `select pgidem.cleanup_batch($1::integer)`
-	sqlCommit           = `commit transaction` // not the text of pgx.Tx.Commit, whose prepared statement release invalidates
-	sqlRollback         = `rollback`
-	sqlBeginWrite       = `begin read write`
-	sqlIdleTimeout      = `set local idle_in_transaction_session_timeout = ` // followed by milliseconds
+	sqlRelease     = `select pgidem.idem_release($1::text, $2::text, $3::bigint)`
+	sqlRenew       = `select pgidem.idem_renew($1::text, $2::text, $3::bigint, $4::interval)`
+	sqlAssert      = `select pgidem.idem_assert_lease($1::text, $2::text, $3::bigint)`
+	sqlLockTimeout = `select (extract(epoch from lock_timeout) * 1000000)::bigint from pgidem.show_settings()`
+	sqlCleanupStep = `select p_run, p_deleted, p_more from pgidem._cleanup_step($1::integer, $2::bigint)`
+	sqlCommit      = `commit transaction` // not the text of pgx.Tx.Commit, whose prepared statement release invalidates
+	sqlRollback    = `rollback`
+	sqlBeginWrite  = `begin read write`
+	sqlIdleTimeout = `set local idle_in_transaction_session_timeout = ` // followed by milliseconds
 )
 
 // Outcome is what a call returns.
@@ -112,7 +113,7 @@ type Entry struct {
 	// Token proves a claim of the modes UnitOfWorkBytes and Leased, with Claimed.
 	Token int64
 
-	lease time.Duration // what is left of it, with Claimed
+	lease time.Duration // what is left of the lease, with Claimed
 }
 
 // Querier is what a call in a transaction of its own needs of a connection: *pgx.Conn and *pgxpool.Pool have it.
