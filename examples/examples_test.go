@@ -192,15 +192,15 @@ func TestLease_OutageFirstReplayReuseAndAFinalRefusal(t *testing.T) {
 			{"first", 201, body, at},
 			{"repeat", 201, body, replayed + at},
 			{"reuse", 422, `{"code":"idempotency-key-reused"}`, ""},
-			{"refused", 403, `{"code":"over_the_limit"}`, ""},
-			{"repeat", 403, `{"code":"over_the_limit"}`, replayed},
+			{"refused", 422, `{"code":"over_the_limit"}`, ""},
+			{"repeat", 422, `{"code":"over_the_limit"}`, replayed},
 		}, all)
 
 		require.Equal(t, 1, e.count(t, "provider_charge"))
 		const stored = `pgidem.idempotency_record where user_id = 'alice' and state = 'completed' and response_status = $1
 			and response_content_type = 'application/json' and response_location is not distinct from $2 and request_sha256 = $3`
 		require.Equal(t, 1, e.count(t, stored, 201, "/payouts/"+charge, sum("POST", "/payouts", "", `{"amount": 5}`)))
-		require.Equal(t, 1, e.count(t, stored, 403, nil, sum("POST", "/payouts", "", `{"amount": 5000}`)))
+		require.Equal(t, 1, e.count(t, stored, 422, nil, sum("POST", "/payouts", "", `{"amount": 5000}`)))
 		require.Equal(t, 2, e.count(t, "pgidem.idempotency_record"))
 	})
 }

@@ -9,10 +9,10 @@ class NothingHappened extends Error {} // the operation failed, and surely befor
 const sha256 = (...parts) => parts.reduce((hash, part) => hash.update(part), createHash('sha256')).digest()
 
 // What to send for an outcome: status, body, headers.
-function answer({ outcome, response_status, content_type, location, etag, response_body, retry_after }) {
+function answer({ outcome, response_status, content_type, location, etag, response_body, one_time_secret, retry_after }) {
+  if (outcome === 'replay' && one_time_secret) return [409, '{"code": "conflict", "reason": "one_time_secret"}', { 'Idempotent-Replayed': 'true' }]
   if (outcome === 'stored' || outcome === 'replay') {
-    const headers = { 'Content-Type': content_type, Location: location, ETag: etag }
-    if (outcome === 'replay') headers['Idempotent-Replayed'] = 'true'
+    const headers = { 'Content-Type': content_type, Location: location, ETag: etag, 'Idempotent-Replayed': outcome === 'replay' && 'true' }
     return [response_status, response_body, Object.fromEntries(Object.entries(headers).filter(([, value]) => value))]
   }
   if (outcome === 'reused') return [422, '{"code": "idempotency-key-reused"}', {}]
@@ -48,10 +48,10 @@ async function keyed(pool, user, key, fingerprint, operation) {
 }
 
 function payout(pool, charge, key, rawBody) {
+  const { amount } = JSON.parse(rawBody) // what is malformed is refused before a claim
   // docs/fingerprints.md, public API contract: the bytes as they came, and the third line is the query, here none.
   return keyed(pool, 'alice', key, sha256('POST\n/payouts\n\n', rawBody), async (downstream) => {
-    const { amount } = JSON.parse(rawBody)
-    if (amount > 1000) return { status: 403, body: '{"code": "over_the_limit"}' }
+    if (amount > 1000) return { status: 422, body: '{"code": "over_the_limit"}' }
     const number = await charge(downstream, amount)
     return { status: 201, location: `/payouts/${number}`, body: JSON.stringify({ payout: number }) }
   })

@@ -20,7 +20,8 @@ function fingerprint(method, path, body) {
 }
 
 // What to send when the operation did not run here: status, body, headers.
-function answer({ outcome, response_status, response_body, retry_after }) {
+function answer({ outcome, response_status, response_body, one_time_secret, retry_after }) {
+  if (one_time_secret) return [409, '{"code": "conflict", "reason": "one_time_secret"}', { 'Idempotent-Replay': 'true' }]
   if (outcome === 'stored') return [response_status, response_body, {}]
   if (outcome === 'replay') return [response_status, response_body, { 'Idempotent-Replay': 'true' }]
   if (outcome === 'reused') return [422, '{"code": "idempotency_key_reuse"}', {}]

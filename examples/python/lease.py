@@ -8,12 +8,13 @@ import psycopg
 from psycopg.rows import namedtuple_row
 
 
-class NothingHappened(Exception):
-    """The operation failed, and surely before its effect."""
+class NothingHappened(Exception): pass  # the operation failed, and surely before its effect
 
 
 def answer(found):
     """What to send for an outcome: status, body, headers."""
+    if found.outcome == "replay" and found.one_time_secret:
+        return 409, b'{"code": "conflict", "reason": "one_time_secret"}', {"Idempotent-Replayed": "true"}
     if found.outcome in ("stored", "replay"):
         headers = {"Content-Type": found.content_type, "Location": found.location, "ETag": found.etag}
         headers["Idempotent-Replayed"] = "true" if found.outcome == "replay" else None
@@ -48,10 +49,10 @@ def keyed(conn, user, key, sha256, operation):
 
 
 def payout(conn, charge, key, raw_body):
+    amount = json.loads(raw_body)["amount"]  # what is malformed is refused before a claim
     def operation(downstream):
-        amount = json.loads(raw_body)["amount"]
         if amount > 1000:
-            return 403, None, b'{"code": "over_the_limit"}'
+            return 422, None, b'{"code": "over_the_limit"}'
         number = charge(downstream, amount)
         return 201, f"/payouts/{number}", json.dumps({"payout": number}).encode()
 

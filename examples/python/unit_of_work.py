@@ -23,6 +23,8 @@ def fingerprint(method, path, body):
 
 def answer(found):
     """What to send when the operation did not run here: status, body, headers."""
+    if found.outcome == "replay" and found.one_time_secret:
+        return 409, '{"code": "conflict", "reason": "one_time_secret"}', {"Idempotent-Replay": "true"}
     if found.outcome in ("stored", "replay"):
         return found.response_status, found.response_body, {"Idempotent-Replay": "true"} if found.outcome == "replay" else {}
     if found.outcome == "reused":
