@@ -173,7 +173,7 @@ func (c *call) finishLease(ctx context.Context, claim *Claim, resp Response, err
 	case err != nil:
 	case !c.shell.final(resp):
 	case resp.Status >= 400 && resp.OneTimeSecret:
-		err = fmt.Errorf("%w: it is a refusal that holds a one-time secret", ErrResponse)
+		err = errSecretRefused
 	default:
 		return c.storeResponse(ctx, claim, resp)
 	}

@@ -126,6 +126,9 @@ func (c *call) begin(ctx context.Context, u *unit, req Request) (Entry, error) {
 	return u.begin(ctx, req)
 }
 
+// errSecretRefused: a stored 4xx is what an operation without an effect answers, so there is nothing that could be shown once.
+var errSecretRefused = fmt.Errorf("%w: it is a refusal that holds a one-time secret", ErrResponse)
+
 var errBusy = errors.New("the handler returned while its transaction was in use: close all rows and batches, wait for goroutines")
 
 // operate runs the operation. A panic and runtime.Goexit go on after the rollback. busy says that the operation still has
@@ -175,7 +178,7 @@ func (c *call) finish(ctx context.Context, u *unit, claim *Claim, claimed Entry,
 	case claim.tx.state.isPartial():
 		err = unavailable(errors.New("the context of the handler was done before its work was"))
 	case refusal && resp.OneTimeSecret:
-		err = fmt.Errorf("%w: it is a refusal that holds a one-time secret", ErrResponse)
+		err = errSecretRefused
 	case refusal:
 		return c.saveFinal(ctx, u, resp), nil
 	case claim.rollbackOnly.Load():
