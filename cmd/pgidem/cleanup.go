@@ -12,7 +12,10 @@ import (
 	"github.com/pgidem/pgidem/goshell"
 )
 
-const everyFlag = "every"
+const (
+	everyFlag = "every"
+	maxPause  = time.Hour // that of the procedure cleanup
+)
 
 func newCleanupCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -22,10 +25,12 @@ func newCleanupCommand() *cobra.Command {
 cleaned or not: this only gives their space back. Each batch is a transaction of its
 own, so a run that fails or is interrupted keeps what it did, and prints that. Runs
 that overlap do no harm. Run it as a role named to pgidem.grant_operator; a pooler in
-between is no problem.
+between is no problem. Where requests must not feel a large run, let it pause between
+its batches. On a terminal a run that takes longer shows how far it is.
 
 By itself it makes one run: for cron, a systemd timer or a Kubernetes CronJob. Exit
-code 1 says that the run failed or was interrupted.
+code 1 says that the run failed or was interrupted. Where the database has pg_cron,
+pgidem schedule lets it do the same.
 
 With --every it stays and makes one run after the other, now and each time the
 duration has passed: as a systemd service, or as a container beside the application.
@@ -34,13 +39,14 @@ restart of the database does not end it. SIGINT or SIGTERM does, with exit code 
 1 when the last run had failed. With --json each run is one line.`,
 		Example: `  pgidem cleanup
   pgidem cleanup --json | jq .deleted
-  pgidem cleanup --every 1m --batch-size 500`,
+  pgidem cleanup --every 1m --batch-size 500 --pause 50ms`,
 		Args: cobra.NoArgs,
 	}
 	addDatabaseFlag(cmd)
 	asJSON := addJSONFlag(cmd)
 	every := cmd.Flags().Duration(everyFlag, 0, "make a run each time this `DURATION` has passed, at least 1s (default: one run)")
 	batchSize := cmd.Flags().Int32("batch-size", 0, "delete this many `ROWS` in one transaction (default: cleanup_batch_size of pgidem.settings)")
+	pause := cmd.Flags().Duration("pause", 0, "wait for this `DURATION` between batches, at most 1h (default: not at all)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		repeated := cmd.Flags().Changed(everyFlag)
 		if repeated && *every < time.Second {
@@ -49,12 +55,13 @@ restart of the database does not end it. SIGINT or SIGTERM does, with exit code 
 		if *batchSize < 0 {
 			return usagef("--batch-size %d: want at least 1, or 0 for the setting", *batchSize)
 		}
+		if *pause < 0 || *pause > maxPause {
+			return usagef("--pause %v: want at most 1h, or 0 for none", *pause)
+		}
 		config, err := poolConfig(cmd)
 		if err != nil {
 			return err
 		}
-		watch := &batchWatch{log: progress(cmd)}
-		config.ConnConfig.Tracer = watch
 		pool, err := pgxpool.NewWithConfig(cmd.Context(), config)
 		if err != nil {
 			return err
@@ -62,8 +69,7 @@ restart of the database does not end it. SIGINT or SIGTERM does, with exit code 
 		defer pool.Close()
 
 		run := func() error {
-			watch.start()
-			deleted, err := goshell.Cleanup(cmd.Context(), pool, int(*batchSize))
+			deleted, err := cleanUp(cmd, pool, int(*batchSize), *pause)
 			if err != nil && deleted == 0 {
 				return err
 			}
@@ -75,6 +81,21 @@ restart of the database does not end it. SIGINT or SIGTERM does, with exit code 
 		return run()
 	}
 	return cmd
+}
+
+// cleanUp makes one run and returns how many keys its finished batches deleted.
+func cleanUp(cmd *cobra.Command, pool *pgxpool.Pool, batchSize int, pause time.Duration) (deleted int64, err error) {
+	line, started, batches := newStatusLine(cmd), time.Now(), 0
+	defer line.clear()
+	for n, err := range goshell.CleanupBatches(cmd.Context(), pool, batchSize, pause) {
+		if err != nil {
+			return deleted, err
+		}
+		deleted += int64(n)
+		batches++
+		line.show("deleting: %d expired keys in %d batches, %v", deleted, batches, time.Since(started).Round(time.Second))
+	}
+	return deleted, nil
 }
 
 func printDeleted(cmd *cobra.Command, deleted int64, asJSON bool) error {

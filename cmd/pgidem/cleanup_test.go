@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,9 +35,8 @@ func TestCleanup_OneRunPrintsHowMany(t *testing.T) {
 func TestCleanup_BatchSize(t *testing.T) {
 	_, conn := installed(t)
 	expire(t, conn, 5)
-	atCall(t, conn, "= 0", "null")
 	require.Equal(t, exitOK, command(t, "cleanup", "--batch-size", "2").code)
-	require.Equal(t, 3, query[int](t, conn, "select last_value::integer from public.calls"))
+	require.Equal(t, 3, query[int](t, conn, "select batches from pgidem.cleanup_run"))
 }
 
 func TestCleanup_AFailureIsExit1WithAFix(t *testing.T) {
@@ -71,29 +73,70 @@ func TestCleanup_AFailureIsExit1WithAFix(t *testing.T) {
 func TestCleanup_WhatAFailedRunDidIsToldToo(t *testing.T) {
 	_, conn := installed(t)
 	expire(t, conn, 5)
-	atCall(t, conn, "= 3", "raise exception using message = 'refused by the test'")
+	atBatch(t, conn, "= 3", "raise exception using message = 'refused by the test'")
 	got := command(t, "cleanup", "--batch-size", "2")
 	require.Equal(t, exitFailure, got.code)
 	require.Equal(t, "deleted 4 expired keys\n", got.stdout)
 	require.Contains(t, oneLineOf(t, got.stderr), "refused by the test")
 }
 
-func TestCleanup_ALongRunShowsItsProgress(t *testing.T) {
-	before := progressInterval
-	progressInterval = 0
-	t.Cleanup(func() { progressInterval = before })
+// On a terminal a run writes one line over and over, and erases it before the result; elsewhere nothing.
+func TestCleanup_ALongRunShowsItsProgressOnATerminal(t *testing.T) {
+	before := statusInterval
+	t.Cleanup(func() { statusInterval = before })
 	_, conn := installed(t)
+	progress := func(interval time.Duration, stderr io.Writer) {
+		t.Helper()
+		statusInterval = interval
+		expire(t, conn, 5)
+		var stdout bytes.Buffer
+		require.Equal(t, exitOK, execute(t.Context(), []string{"cleanup", "--batch-size", "2"}, &stdout, stderr))
+		require.Equal(t, "deleted 5 expired keys\n", stdout.String())
+	}
+	var terminal fakeTerminal
+	progress(0, &terminal)
+	require.Equal(t, "\r\x1b[Kdeleting: 2 expired keys in 1 batches, 0s\r\x1b[Kdeleting: 4 expired keys in 2 batches, 0s"+
+		"\r\x1b[Kdeleting: 5 expired keys in 3 batches, 0s\r\x1b[K", terminal.String())
+	terminal.Reset()
+	progress(time.Hour, &terminal)
+	require.Empty(t, terminal.String(), "a short run")
+	var pipe bytes.Buffer
+	progress(0, &pipe)
+	require.Empty(t, pipe.String())
+	file, err := os.CreateTemp(t.TempDir(), "")
+	require.NoError(t, err)
+	progress(0, file)
+	info, err := file.Stat()
+	require.NoError(t, err)
+	require.Zero(t, info.Size())
+	require.NoError(t, file.Close())
+}
+
+// fakeTerminal says of itself what the file of a terminal does.
+type fakeTerminal struct{ bytes.Buffer }
+
+func (*fakeTerminal) Stat() (fs.FileInfo, error) { return os.Stat(os.DevNull) }
+
+// A signal ends a pause.
+func TestCleanup_Pause(t *testing.T) {
+	db, conn := installed(t)
+	expire(t, conn, 2)
+	require.Equal(t, outcome{stdout: "deleted 2 expired keys\n"}, command(t, "cleanup", "--pause", "1h"), "no pause behind the last batch")
 	expire(t, conn, 5)
-	got := command(t, "cleanup", "--batch-size", "2", "--json")
-	require.Equal(t, "{\"deleted\":5}\n", got.stdout)
-	require.Equal(t, 3, strings.Count(got.stderr, "\n"), got.stderr)
-	require.Contains(t, got.stderr, `msg="still deleting" batches=2 for=`)
+	s := startService(t, db.URL, "cleanup", "--batch-size", "2", "--pause", "1h")
+	pgtest.WaitFor(t, func() bool {
+		return query[int](t, conn, "select count(*)::integer from pgidem.idempotency_keys") == 3
+	}, "the first batch")
+	s.signal(syscall.SIGTERM)
+	require.Equal(t, exitFailure, s.end())
+	require.Equal(t, "deleted 2 expired keys\n", s.output.String())
+	require.Equal(t, "pgidem: interrupted\n", s.stderr.String())
 }
 
 func TestCleanup_InterruptedKeepsWhatItDid(t *testing.T) {
 	db, conn := installed(t)
 	expire(t, conn, 5)
-	atCall(t, conn, "> 1", waitFor42)
+	atBatch(t, conn, "= 2", waitFor42)
 	run(t, conn, "select pg_advisory_lock(42)")
 	s := startService(t, db.URL, "cleanup", "--batch-size", "2")
 	pgtest.WaitBlockedCount(t, conn, 1)
@@ -132,7 +175,7 @@ func TestCleanupEvery_JSONIsALineForEachRun(t *testing.T) {
 func TestCleanupEvery_InterruptedInARunIsNoFailure(t *testing.T) {
 	db, conn := installed(t)
 	expire(t, conn, 5)
-	atCall(t, conn, "> 1", waitFor42)
+	atBatch(t, conn, "= 2", waitFor42)
 	run(t, conn, "select pg_advisory_lock(42)")
 	s := startService(t, db.URL, "cleanup", "--every", "1h", "--batch-size", "2")
 	pgtest.WaitBlockedCount(t, conn, 1)
@@ -145,7 +188,7 @@ func TestCleanupEvery_InterruptedInARunIsNoFailure(t *testing.T) {
 // However long a run takes, the next one waits for its end.
 func TestCleanupEvery_NeverOverlapsItself(t *testing.T) {
 	db, conn := installed(t)
-	atCall(t, conn, "> 0", waitFor42)
+	atBatch(t, conn, "= 1", waitFor42)
 	run(t, conn, "select pg_advisory_lock(42)")
 	s := startService(t, db.URL, "cleanup", "--every", "1s")
 	const sessions = "from pg_stat_activity where datname = current_database() and application_name = 'pgidem' and state = 'active'"
@@ -153,12 +196,14 @@ func TestCleanupEvery_NeverOverlapsItself(t *testing.T) {
 		return query[bool](t, conn, "select exists (select "+sessions+" and clock_timestamp() - query_start > interval '2.5 seconds')")
 	}, "two turns go by in one run")
 	require.Equal(t, 1, query[int](t, conn, "select count(*)::integer "+sessions))
-	require.Equal(t, 1, query[int](t, conn, "select last_value::integer from public.calls"))
 	run(t, conn, "select pg_advisory_unlock(42)")
 	s.await("deleted 0 expired keys")
 	s.await("deleted 0 expired keys")
 	s.signal(os.Interrupt)
 	require.Equal(t, exitOK, s.end())
+	require.Zero(t, query[int](t, conn, `
+		select count(*)::integer from pgidem.cleanup_run a join pgidem.cleanup_run b
+		on a.id < b.id and b.started_at < coalesce(a.ended_at, 'infinity')`))
 }
 
 func TestCleanupEvery_SurvivesARestartOfTheServer(t *testing.T) {

@@ -45,18 +45,18 @@ func expire(t *testing.T, conn *pgx.Conn, n int) {
 		from generate_series(1, $2)`, testPrincipal, n)
 }
 
-// atCall lets the nth call that reads the clock, counted from 1, do something before it does.
-func atCall(t *testing.T, conn *pgx.Conn, when, statement string) {
+// atBatch lets batches of a run of the cleanup, counted from 1, do something before they commit.
+func atBatch(t *testing.T, conn *pgx.Conn, which, statement string) {
 	t.Helper()
 	run(t, conn, `
-		create sequence public.calls;
-		create or replace function pgidem._now() returns timestamptz language plpgsql volatile set lock_timeout = 0 as $$
+		create function public.at_batch() returns trigger language plpgsql set lock_timeout = 0 as $$
 		begin
-		  if nextval('public.calls') `+when+` then
+		  if new.batches `+which+` then
 		    `+statement+`;
 		  end if;
-		  return clock_timestamp();
-		end $$`)
+		  return new;
+		end $$;
+		create trigger at_batch before update on pgidem.cleanup_run for each row execute function public.at_batch()`)
 }
 
 const waitFor42 = "perform pg_advisory_xact_lock_shared(42)"

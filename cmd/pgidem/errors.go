@@ -46,6 +46,9 @@ func fix(err error) string {
 	case "25006":
 		return "this server is read-only: connect to the primary"
 	case "42501":
+		if server.Hint != "" { // a function's own, which knows better
+			return server.Hint
+		}
 		return "to operate, let the owner of schema pgidem run: select pgidem.grant_operator('ROLE'); to migrate, connect as that owner (at first: as a role that may create a schema in the database)"
 	case "3F000", "42883":
 		return "is pgidem in this database, and as new as this program? To install or upgrade it run: pgidem migrate up"

@@ -39,6 +39,8 @@ Exit codes: 0 done, 1 the command failed, 2 it was called wrongly.`,
   pgidem sql > pgidem.sql           the same as SQL, for a migration tool of yours
   pgidem cleanup                    delete expired keys, once
   pgidem cleanup --every 1m         the same as a service
+  pgidem schedule                   the same by pg_cron, in the database
+  pgidem stats                      sizes, what waits for the cleanup, its last run
   pgidem key new                    a key for curl -H "Idempotency-Key: ..."
   pgidem key show PRINCIPAL KEY     what is recorded for a key, and who runs it
   pgidem key forget PRINCIPAL KEY   let its next request run again`,
@@ -50,6 +52,9 @@ Exit codes: 0 done, 1 the command failed, 2 it was called wrongly.`,
 		newMigrateCommand(),
 		newSQLCommand(),
 		newCleanupCommand(),
+		newScheduleCommand(),
+		newUnscheduleCommand(),
+		newStatsCommand(),
 		newKeyCommand(),
 		newDemoCommand(),
 	)

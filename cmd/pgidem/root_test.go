@@ -46,6 +46,11 @@ func TestExecute_WrongCallsExit2OnOneLineThatNamesTheHelp(t *testing.T) {
 		{[]string{"cleanup", "--every", "-1m"}, "--every -1m0s: want at least 1s"},
 		{[]string{"cleanup", "--batch-size", "-1"}, "--batch-size -1: want at least 1, or 0 for the setting"},
 		{[]string{"cleanup", "--batch-size", "2147483648"}, "value out of range"},
+		{[]string{"cleanup", "--pause", "-1s"}, "--pause -1s: want at most 1h, or 0 for none"},
+		{[]string{"cleanup", "--pause", "61m"}, "--pause 1h1m0s: want at most 1h"},
+		{[]string{"schedule", "now"}, `unknown command "now" for "pgidem schedule"`},
+		{[]string{"unschedule", "now"}, `unknown command "now" for "pgidem unschedule"`},
+		{[]string{"stats", "--table", "x"}, "unknown flag: --table"},
 	} {
 		t.Run(fmt.Sprint(c.args), func(t *testing.T) {
 			got := command(t, c.args...)
@@ -97,6 +102,7 @@ func TestExplain_EndsWithTheFixAndIsOnePrintableLine(t *testing.T) {
 		require.Contains(t, got, "at work: ERROR: refused (SQLSTATE "+code+"): ")
 		require.NotContains(t, got, "secret")
 	}
+	require.Equal(t, "ERROR: m (SQLSTATE 42501): Grant this.", explain(&pgconn.PgError{Severity: "ERROR", Code: "42501", Message: "m", Hint: "Grant this."}))
 	require.Equal(t, "ERROR: m (SQLSTATE ID001): Do this.", explain(&pgconn.PgError{Severity: "ERROR", Code: "ID001", Message: "m", Hint: "Do this."}))
 	require.Equal(t, "a: b; c", oneLine("a:\n\tb\n\tb\n\n\tc\n"))
 	require.Equal(t, `red\u001b[31m\u009b\ud834\udd73\xff ä`, oneLine("red\x1b[31m\u009b\U0001D173\xff ä"))

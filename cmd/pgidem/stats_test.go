@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestStats_JSONIsAListOfAllFigures(t *testing.T) {
+	db, conn := installed(t)
+	expire(t, conn, 5)
+	require.Equal(t, exitOK, command(t, "cleanup", "--batch-size", "2").code)
+	expire(t, conn, 3)
+	got := command(t, "stats", "--json", "--database-url", asRole(t, db, "grant_operator"))
+	require.Equal(t, exitOK, got.code, got.stderr)
+	require.Empty(t, got.stderr)
+	var figures []figure
+	decoder := json.NewDecoder(strings.NewReader(got.stdout))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&figures))
+
+	names := ""
+	values := map[string]float64{}
+	for _, f := range figures {
+		name := f.table() + "." + f.Metric
+		names += name + "\n"
+		if f.Value != nil {
+			values[name] = *f.Value
+		}
+	}
+	require.Equal(t, query[string](t, conn, "select string_agg(coalesce(table_name, '') || '.' || metric || chr(10), '') from pgidem.stats()"), names)
+	require.EqualValues(t, 3, values["idempotency_keys.expired"])
+	require.EqualValues(t, 0, values["idempotency_record.expired"])
+	require.InDelta(t, (24 * time.Hour).Seconds(), values["idempotency_keys.oldest_expired_age"], 600)
+	require.EqualValues(t, 5, values[".cleanup_deleted"])
+	require.EqualValues(t, 3, values[".cleanup_batches"])
+	require.Contains(t, values, ".cleanup_duration")
+	require.NotContains(t, values, "idempotency_record.oldest_expired_age", "null")
+	require.Contains(t, got.stdout, `"table_name": null`)
+	require.Contains(t, got.stdout, `"unit": "bytes"`)
+}
+
+func TestStats_TableForPeople(t *testing.T) {
+	_, conn := installed(t)
+	expire(t, conn, 3)
+	got := command(t, "stats")
+	require.Equal(t, exitOK, got.code, got.stderr)
+	require.Empty(t, got.stderr)
+	for _, line := range []string{
+		` +idempotency_keys +idempotency_record`,
+		`expired +3 +0`,
+		`oldest expired age +1 day +-`,
+		`table size +[0-9.]+ KiB +[0-9.]+ (KiB|bytes)`,
+		``,
+		`cleanup age +-`,
+		`cleanup jobs +0`,
+	} {
+		require.Regexp(t, regexp.MustCompile(`(?m)^`+line+`$`), got.stdout)
+	}
+	require.Equal(t, exitOK, command(t, "cleanup").code)
+	require.Regexp(t, regexp.MustCompile(`(?m)^cleanup deleted +3$`), command(t, "stats").stdout)
+}
+
+func TestTable_ALineForEachMetricAColumnForEachTable(t *testing.T) {
+	var figures []figure
+	require.NoError(t, json.Unmarshal([]byte(`[
+		{"metric": "rows", "table_name": "a", "value": 1234567, "unit": "rows", "is_estimate": true},
+		{"metric": "expired", "table_name": "a", "value": 100000, "unit": "rows", "is_estimate": true},
+		{"metric": "table_size", "table_name": "a", "value": 1023, "unit": "bytes"},
+		{"metric": "rows", "table_name": "another", "value": null, "unit": "rows", "is_estimate": true},
+		{"metric": "table_size", "table_name": "another", "value": 1536, "unit": "bytes"},
+		{"metric": "of_a_newer_database", "table_name": "another", "value": 1.5, "unit": "parsec"},
+		{"metric": "rows", "table_name": null, "value": 0.25, "unit": "seconds"},
+		{"metric": "jobs", "table_name": null, "value": 2, "unit": null}]`), &figures))
+	require.Equal(t, []string{
+		"                     a               another",
+		"rows                 about 1234567   -",
+		"expired              100000 or more  -",
+		"table size           1023 bytes      1.5 KiB",
+		"of a newer database  -               1.5 parsec",
+		"",
+		"rows                 250 ms",
+		"jobs                 2",
+	}, table(figures))
+}
+
+func TestWords(t *testing.T) {
+	const day = 24 * time.Hour
+	for d, want := range map[time.Duration]string{
+		-time.Second:                "0 ms", // the clock was set back
+		0:                           "0 ms",
+		999 * time.Millisecond:      "999 ms",
+		time.Second:                 "1 second",
+		59*time.Second + 999999999:  "59 seconds",
+		time.Minute:                 "1 minute",
+		time.Minute + 2*time.Second: "1 minute 2 seconds",
+		time.Hour + 59*time.Second:  "1 hour",
+		time.Hour + 61*time.Second:  "1 hour 1 minute",
+		day + 59*time.Minute:        "1 day",
+		400*day + time.Hour:         "400 days 1 hour",
+		12 * time.Hour:              "12 hours",
+		time.Duration(1<<63 - 1):    "106751 days 23 hours",
+	} {
+		require.Equal(t, want, inWords(d))
+	}
+	for bytes, want := range map[float64]string{
+		0: "0 bytes", 1024: "1.0 KiB", 1024 * 1024 * 1.25: "1.2 MiB", 5 << 30: "5.0 GiB", 1 << 40: "1.0 TiB", 1 << 51: "2048.0 TiB",
+	} {
+		require.Equal(t, want, size(bytes))
+	}
+}
