@@ -9,6 +9,7 @@ set local client_min_messages = warning;
 -- Tables and types
 \ir migrations/00001_schema.sql
 \ir migrations/00003_lease.sql
+\ir migrations/00004_cleanup.sql
 
 -- snapshot: begin
 
@@ -57,8 +58,17 @@ $$;
 \ir functions/lease/idem_assert_lease.sql
 
 -- Cleanup
+\ir functions/cleanup/_batch_size.sql
+\ir functions/cleanup/_delete_expired.sql
 \ir functions/cleanup/cleanup_batch.sql
+\ir functions/cleanup/_cleanup_jobs.sql
+\ir functions/cleanup/_trim_run_details.sql
+\ir functions/cleanup/_cleanup_step.sql
 \ir functions/cleanup/cleanup.sql
+\ir functions/cleanup/_cron_schedule.sql
+\ir functions/cleanup/schedule_cleanup.sql
+\ir functions/cleanup/unschedule_cleanup.sql
+\ir functions/cleanup/stats.sql
 
 -- Operations
 \ir functions/operations/version.sql

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -191,15 +192,16 @@ func migrationFiles(t *testing.T) string {
 	return all.String()
 }
 
-// Case 75: no way of installing makes an extension.
+// Case 75: no way of installing makes an extension. A hint may tell an administrator to.
 func TestInstall_NoSourceNamesAnExtension(t *testing.T) {
+	hints := regexp.MustCompile(`(?m)^\s*hint = '[^']*'`)
 	read := 0
 	require.NoError(t, fs.WalkDir(os.DirFS(sqlFolder), ".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Ext(file) != ".sql" || strings.HasPrefix(file, "tests/") {
 			return err
 		}
 		text, err := os.ReadFile(sqlFolder + file)
-		require.NotRegexp(t, `(?i)create\s+extension`, string(text), file)
+		require.NotRegexp(t, `(?i)create\s+extension`, hints.ReplaceAllString(string(text), ""), file)
 		read++
 		return err
 	}))

@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/pgidem/pgidem/internal/pgserver"
 	"github.com/pgidem/pgidem/internal/pgtest"
 )
 
@@ -44,9 +43,7 @@ func TestUninstall_TablesOfTheApplicationStay(t *testing.T) {
 
 // Case 75.
 func TestUninstall_UnschedulesTheCleanup(t *testing.T) {
-	_, db := pgtest.Server(t, pgserver.Options{Settings: map[string]string{
-		"shared_preload_libraries": "pg_cron", "cron.database_name": "postgres", "max_worker_processes": "20", "cron.use_background_workers": "on",
-	}})
+	_, db := pgtest.Server(t, pgtest.Cron)
 	conn := db.Conn(t)
 	exec1(t, conn, "create extension pg_cron")
 	exec1(t, conn, "create role plain login")
@@ -55,7 +52,7 @@ func TestUninstall_UnschedulesTheCleanup(t *testing.T) {
 
 	t.Run("of this database, whoever scheduled it", func(t *testing.T) {
 		exec1(t, conn, "select cron.schedule('nightly', '0 3 * * *', 'vacuum')")
-		exec1(t, conn, "select cron.schedule('pgidem.idempotency_cleanup', '* * * * *', 'call pgidem.cleanup()')")
+		exec1(t, conn, "select pgidem.schedule_cleanup()")
 		exec1(t, conn, "update cron.job set username = 'plain' where jobname = 'pgidem.idempotency_cleanup'")
 		exec1(t, conn, "select cron.schedule_in_database('pgidem.idempotency_cleanup', '* * * * *', 'call pgidem.cleanup()', 'elsewhere')")
 

@@ -1,6 +1,6 @@
 /*
 A COMMIT allows no SET clause, no rights of the owner and no exception block. So this body calls nothing unqualified, and
-all work on the tables stands in cleanup_batch.
+all work on the tables stands in _cleanup_step.
 */
 create or replace procedure pgidem.cleanup(
   p_batch_size integer default null,
@@ -11,9 +11,9 @@ language plpgsql
 security invoker
 as $$
 declare
-  v_size integer := p_batch_size;
   v_pause constant numeric := extract(epoch from p_pause);
-  v_deleted integer;
+  v_run bigint;
+  v_more boolean;
   v_batch integer := 0;
 begin
   if p_batch_size operator(pg_catalog.<) 1 or p_max_batches operator(pg_catalog.<) 1
@@ -27,15 +27,12 @@ begin
         coalesce(p_pause::pg_catalog.text, 'null')),
       hint = 'Give batches of at least 1 row, at least 1 batch and a pause of more than zero and at most 1 hour. Null: the size of the settings, no limit, no pause.';
   end if;
-  if v_size is null then
-    select s.cleanup_batch_size into v_size from pgidem.show_settings() s;
-  end if;
 
   loop
-    v_deleted := pgidem.cleanup_batch(v_size);
+    select s.p_run, s.p_more into v_run, v_more from pgidem._cleanup_step(p_batch_size, v_run) s;
     commit;
     v_batch := v_batch operator(pg_catalog.+) 1;
-    exit when v_deleted operator(pg_catalog.<) v_size or v_batch operator(pg_catalog.=) p_max_batches;
+    exit when not v_more or v_batch operator(pg_catalog.=) p_max_batches;
     if v_pause is not null then
       perform pg_catalog.pg_sleep(v_pause);
     end if;
@@ -44,7 +41,7 @@ end
 $$;
 
 comment on procedure pgidem.cleanup(integer, integer, interval) is
-$$Deletes expired keys in batches, each with a COMMIT, until a batch is smaller than the batch size.
+$$Deletes expired keys in batches, each with a COMMIT, until none is left.
 
 Expired keys count as absent, cleaned or not; this only gives their space back. A run that is
 cancelled keeps the batches it finished; runs that overlap do no harm. Call it outside a transaction

@@ -28,6 +28,10 @@ return case p_group
   when 'operator' then array[
     'cleanup_batch',
     'cleanup',
+    '_cleanup_step',
+    'schedule_cleanup',
+    'unschedule_cleanup',
+    'stats',
     'lookup_key',
     'forget_key',
     'show_settings',

@@ -85,7 +85,20 @@ type site map[string]*pgx.Conn
 
 func newSite(t *testing.T) site {
 	t.Helper()
-	db := pgtest.New(t)
+	return siteIn(t, pgtest.New(t))
+}
+
+// newCronSite is one on a server with pg_cron.
+func newCronSite(t *testing.T) site {
+	t.Helper()
+	_, db := pgtest.Server(t, pgtest.Cron)
+	s := siteIn(t, db)
+	s.exec(t, "owner", "create extension pg_cron")
+	return s
+}
+
+func siteIn(t *testing.T, db *pgtest.DB) site {
+	t.Helper()
 	owner := db.Conn(t)
 	s := site{"owner": owner}
 	for _, group := range []string{"app", "operator"} {
@@ -167,12 +180,18 @@ func isVoid(fields []pgconn.FieldDescription) bool {
 
 func TestExamples_EachRunsOnAFreshDatabase(t *testing.T) {
 	for _, e := range examples(t) {
-		t.Run(e.name, func(t *testing.T) { newSite(t).run(t, e) })
+		t.Run(e.name, func(t *testing.T) {
+			if strings.Contains(e.text, "schedule_cleanup") {
+				newCronSite(t).run(t, e)
+			} else {
+				newSite(t).run(t, e)
+			}
+		})
 	}
 }
 
 func TestExamples_RunOneAfterAnother(t *testing.T) {
-	s := newSite(t)
+	s := newCronSite(t)
 	for _, e := range examples(t) {
 		t.Run(e.name, func(t *testing.T) { s.run(t, e) })
 	}

@@ -19,6 +19,7 @@ raised (public_name, comment, code) as (
   select distinct b.public_name, b.comment,
     case m.name[1]
       when 'invalid_parameter_value' then '22023'
+      when 'insufficient_privilege' then '42501'
       when 'object_not_in_prerequisite_state' then '55000'
       else m.name[1]
     end

@@ -2,7 +2,8 @@ begin;
 -- Case 68: a role that has every group plants tables, functions and operators, and calls each function with them in front.
 \ir ../_setup.psql
 \ir ../_planted.psql
-select plan(20);
+\ir ../_diagnose.psql
+select plan(24);
 
 create role pgidem_test_app;
 select pgidem.grant_app('pgidem_test_app') \gset
@@ -26,6 +27,10 @@ select pgidem.idem_release('alice', 'order 1', :token) as released \gset
 select key_ttl::text, lock_timeout::text, cleanup_batch_size from pgidem.show_settings() \gset
 select state, live, response_status from pgidem.lookup_key(:'principal', :'key') \gset
 select pgidem.cleanup_batch() as cleaned \gset
+select p_deleted as in_a_run from pgidem._cleanup_step(1, null) \gset
+select pgidem.unschedule_cleanup() as unscheduled \gset
+select count(*) as figures from pgidem.stats() \gset
+select pg_temp.diagnose('select pgidem.schedule_cleanup()') as not_scheduled \gset
 select pgidem.version() as version \gset
 reset role;
 set local search_path = public;
@@ -58,6 +63,10 @@ select is(format('%s %s %s', :'key_ttl', :'lock_timeout', :'cleanup_batch_size')
 select is(format('%s %s %s', :'state', :'live', :'response_status'), 'completed t 201', 'lookup_key');
 select is(:'forgotten'::boolean, true, 'forget_key');
 select is(:'cleaned'::integer, 0, 'cleanup_batch');
+select is(:'in_a_run'::integer, 0, '_cleanup_step');
+select is(:'unscheduled'::boolean, false, 'unschedule_cleanup');
+select is(:'figures'::integer, 19, 'stats');
+select is(:'not_scheduled'::jsonb ->> 'code', 'ID004', 'schedule_cleanup');
 select is(:'version'::text, :'true_version', 'version');
 select is((select count(*) from pgidem.principals where id = :'principal'), 1::bigint, 'register_principal writes the true table');
 select results_eq(
@@ -69,7 +78,7 @@ select set_eq(
   $$select p.proname::text from pg_proc p
     where p.pronamespace = 'pgidem'::regnamespace and p.prokind = 'f' and has_function_privilege('pgidem_test_app', p.oid, 'execute')$$,
   array['register_principal', 'idem_begin', 'idem_complete', 'idem_save_final', 'show_settings', 'lookup_key', 'forget_key',
-    'cleanup_batch', 'version', 'idem_claim', 'idem_finish', 'idem_release', 'idem_renew', 'idem_assert_lease'],
+    'cleanup_batch', '_cleanup_step', 'schedule_cleanup', 'unschedule_cleanup', 'stats', 'version', 'idem_claim', 'idem_finish', 'idem_release', 'idem_renew', 'idem_assert_lease'],
   'and that was every function that the role may call'
 );
 

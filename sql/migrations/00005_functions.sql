@@ -1905,12 +1905,154 @@ revoke all on function pgidem.idem_assert_lease(text, text, bigint) from public;
 
 -- Cleanup
 -- +goose StatementBegin
+create or replace function pgidem._batch_size(
+  p_limit integer
+)
+returns integer
+language plpgsql
+stable
+parallel safe
+security invoker
+as $$
+declare
+  v_limit integer := p_limit;
+begin
+  if v_limit is null then
+    select s.cleanup_batch_size into v_limit from pgidem.settings s where s.singleton;
+  end if;
+  if v_limit is null or v_limit < 1 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'invalid argument',
+      detail = format('p_limit is %s.', coalesce(v_limit::text, 'not set')),
+      hint = 'Give a number of rows, at least 1. If the setting is not set, run: insert into pgidem.settings default values.';
+  end if;
+  return v_limit;
+end
+$$;
+
+comment on function pgidem._batch_size(integer) is
+  'How many rows a batch has: p_limit, or the setting when that is null. Raises 22023 when it is less than 1.';
+
+revoke all on function pgidem._batch_size(integer) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
 /*
-Rows that somebody holds are passed over, so the cleanup waits for no claim, and a row that was given a new life since the
-subquery saw it fails the test of the lock. The delete names rows by ctid alone: a join or a second look at expires_at
-would offer a plan that was cheap when the table was small and then, cached, reads all expired rows at each call. So would
-a bitmap scan.
+A batch goes by range: from the mark where the last one ended to the expires_at of its last row. That is one scan of an index
+for each table, with nothing locked before and no row ids, which mean nothing across the workers of a distributed engine.
+But it waits for a row that somebody holds, and it cannot end between rows of one instant. Where it would have to, or has
+waited too long, the batch goes row by row, past those that are held.
+
+The mark is what keeps it fast beside a long transaction: until that ends, all that was deleted still stands in the index.
+More rows may have the instant of the mark, so the next batch begins there and not behind it.
 */
+create or replace function pgidem._delete_expired(
+  p_limit integer,
+  inout p_mark timestamptz,
+  out p_deleted integer,
+  out p_more boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+as $$
+declare
+  v_from constant timestamptz := p_mark;
+  v_now constant timestamptz := pgidem._now();
+  v_next timestamptz;
+  v_records integer;
+begin
+  -- The rows of the batch and the one behind them.
+  select max(e.expires_at) filter (where e.place <= p_limit), max(e.expires_at) filter (where e.place > p_limit)
+  into p_mark, v_next
+  from (
+    select u.expires_at, row_number() over (order by u.expires_at) as place
+    from (
+      (
+        select k.expires_at
+        from pgidem.idempotency_keys k
+        where k.expires_at >= v_from
+          and k.expires_at <= v_now
+        order by k.expires_at
+        limit p_limit::bigint + 1
+      )
+      union all
+      (
+        select k.expires_at
+        from pgidem.idempotency_record k
+        where k.expires_at >= v_from
+          and k.expires_at <= v_now
+        order by k.expires_at
+        limit p_limit::bigint + 1
+      )
+    ) u
+    order by u.expires_at
+    limit p_limit::bigint + 1
+  ) e;
+  p_deleted := 0;
+  p_more := v_next is not null;
+  if p_mark is null then
+    p_mark := v_from;
+    return;
+  end if;
+
+  if v_next is distinct from p_mark then
+    begin
+      delete from pgidem.idempotency_keys k
+      where k.expires_at >= v_from
+        and k.expires_at <= p_mark;
+      get diagnostics p_deleted = row_count;
+      delete from pgidem.idempotency_record k
+      where k.expires_at >= v_from
+        and k.expires_at <= p_mark
+        and k.live_until <= v_now;
+      get diagnostics v_records = row_count;
+      p_deleted := p_deleted + v_records;
+      return;
+    exception
+      when lock_not_available then
+        p_deleted := 0;
+    end;
+  end if;
+
+  -- A row that was given a new life since the subquery saw it fails the test of the lock. The delete names rows by ctid
+  -- alone: a join would offer a plan that was cheap when the table was small and then, cached, reads all expired rows.
+  delete from pgidem.idempotency_keys k
+  where k.ctid = any (array(
+    select e.ctid
+    from pgidem.idempotency_keys e
+    where e.expires_at >= v_from
+      and e.expires_at <= p_mark
+    order by e.expires_at
+    limit p_limit
+    for update skip locked
+  ));
+  get diagnostics p_deleted = row_count;
+  delete from pgidem.idempotency_record k
+  where k.ctid = any (array(
+    select e.ctid
+    from pgidem.idempotency_record e
+    where e.expires_at >= v_from
+      and e.expires_at <= p_mark
+      and e.live_until <= v_now
+    order by e.expires_at
+    limit p_limit - p_deleted
+    for update skip locked
+  ));
+  get diagnostics v_records = row_count;
+  p_deleted := p_deleted + v_records;
+  -- Where all rows of an instant are held there is no way on.
+  p_more := p_more and (p_deleted > 0 or p_mark > v_from);
+end
+$$;
+
+comment on function pgidem._delete_expired(integer, timestamptz) is
+  'Deletes at most p_limit expired rows of both tables, the oldest from p_mark on. Returns where it ended, how many it deleted, and whether expired rows lie behind. Runs under the settings of the calling function: a short lock_timeout, and neither sequential nor bitmap scans.';
+
+revoke all on function pgidem._delete_expired(integer, timestamptz) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
 create or replace function pgidem.cleanup_batch(
   p_limit integer default null
 )
@@ -1924,53 +2066,13 @@ set lock_timeout = '100ms'
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
-declare
-  v_now constant timestamptz := pgidem._now();
-  v_limit integer := p_limit;
-  v_deleted integer;
-  v_records integer := 0;
 begin
-  if v_limit is null then
-    select s.cleanup_batch_size into v_limit from pgidem.settings s where s.singleton;
-  end if;
-  if v_limit is null or v_limit < 1 then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = 'invalid argument',
-      detail = format('p_limit is %s.', coalesce(v_limit::text, 'not set')),
-      hint = 'Give a number of rows, at least 1. If the setting is not set, run: insert into pgidem.settings default values.';
-  end if;
-
-  delete from pgidem.idempotency_keys k
-  where k.ctid = any (array(
-    select e.ctid
-    from pgidem.idempotency_keys e
-    where e.expires_at <= v_now
-    order by e.expires_at
-    limit v_limit
-    for update skip locked
-  ));
-  get diagnostics v_deleted = row_count;
-
-  if v_deleted < v_limit then
-    delete from pgidem.idempotency_record k
-    where k.ctid = any (array(
-      select e.ctid
-      from pgidem.idempotency_record e
-      where e.expires_at <= v_now
-        and e.live_until <= v_now
-      order by e.expires_at
-      limit v_limit - v_deleted
-      for update skip locked
-    ));
-    get diagnostics v_records = row_count;
-  end if;
-  return v_deleted + v_records;
+  return d.p_deleted from pgidem._delete_expired(pgidem._batch_size(p_limit), '-infinity') d;
 end
 $$;
 
 comment on function pgidem.cleanup_batch(integer) is
-$$Deletes keys that have expired, the oldest of each table first, in the transaction of the caller.
+$$Deletes keys that have expired, oldest first, in the transaction of the caller.
 
 Expired keys count as absent, cleaned or not; this only gives their space back. Call it again while
 it returns p_limit, or use the procedure cleanup, which does.
@@ -2010,8 +2112,135 @@ revoke all on function pgidem.cleanup_batch(integer) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
 /*
+Dynamic, since pg_cron need not be there. Asks for the extension first: a schema cron alone may be anybody's, and a view in it
+would run with the rights of the owner. The row security of pg_cron shows a role its own jobs, a superuser all.
+*/
+create or replace function pgidem._cleanup_jobs(
+  out p_id bigint,
+  out p_schedule text,
+  out p_command text,
+  out p_username text,
+  out p_active boolean
+)
+returns setof record
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+as $$
+begin
+  if exists (select from pg_extension e where e.extname = 'pg_cron')
+     and has_schema_privilege(to_regnamespace('cron'), 'usage') then
+    return query execute
+      'select jobid, schedule, command, username, active from cron.job where jobname = $1 and database = current_database()'
+      using 'pgidem.idempotency_cleanup';
+  end if;
+end
+$$;
+
+comment on function pgidem._cleanup_jobs() is
+  'The jobs of pg_cron that clean up this database, as far as the current role may see them; none when pg_cron is not in this database.';
+
+revoke all on function pgidem._cleanup_jobs() from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+/*
+pg_cron keeps a row for each run of each job, for ever. Those of other jobs are nobody's business here. By the command, not by
+the number of the job, which is another one after the next schedule_cleanup. As in _cleanup_jobs, the extension first.
+*/
+create or replace function pgidem._trim_run_details()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+as $$
+declare
+  v_before constant timestamptz := pgidem._now() - make_interval(days => 7);
+begin
+  if exists (select from pg_extension e where e.extname = 'pg_cron')
+     and has_schema_privilege(to_regnamespace('cron'), 'usage')
+     and has_table_privilege(to_regclass('cron.job_run_details'), 'select')
+     and has_table_privilege(to_regclass('cron.job_run_details'), 'delete') then
+    -- A run that a crash ended has no end_time.
+    execute
+      'delete from cron.job_run_details'
+      ' where command = $1 and database = current_database() and username = current_user'
+      ' and coalesce(end_time, start_time) < $2'
+      using 'call pgidem.cleanup()', v_before;
+  end if;
+end
+$$;
+
+comment on function pgidem._trim_run_details() is 'Deletes what pg_cron wrote down of the cleanup more than 7 days ago, where the current role may.';
+
+revoke all on function pgidem._trim_run_details() from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+/*
+The one helper that a role is granted: by grant_operator, for the procedure cleanup, which runs with the rights of its caller.
+*/
+create or replace function pgidem._cleanup_step(
+  p_limit integer,
+  inout p_run bigint,
+  out p_deleted integer,
+  out p_more boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+  v_mark timestamptz;
+  v_ended_at timestamptz;
+begin
+  if p_run is null then
+    insert into pgidem.cleanup_run (started_at)
+    values (pgidem._now())
+    returning id, mark into p_run, v_mark;
+    -- Another run may be deleting the same ones.
+    delete from pgidem.cleanup_run r
+    where r.id = any (array(
+      select e.id from pgidem.cleanup_run e where e.id <= p_run - 10000 for update skip locked
+    ));
+    -- The table of pg_cron has no index for this, so not every time.
+    if p_run % 100 = 0 then
+      perform pgidem._trim_run_details();
+    end if;
+  else
+    select r.mark into v_mark from pgidem.cleanup_run r where r.id = p_run;
+  end if;
+
+  select d.p_mark, d.p_deleted, d.p_more
+  into v_mark, p_deleted, p_more
+  from pgidem._delete_expired(pgidem._batch_size(p_limit), v_mark) d;
+
+  if not p_more then
+    v_ended_at := pgidem._now();
+  end if;
+  update pgidem.cleanup_run r
+  set batches = r.batches + 1,
+      deleted = r.deleted + p_deleted,
+      mark = v_mark,
+      ended_at = v_ended_at
+  where r.id = p_run;
+end
+$$;
+
+comment on function pgidem._cleanup_step(integer, bigint) is
+  'One batch of a run of the cleanup: p_run is null for the first one, then what that returned. p_limit as in cleanup_batch. p_more is false when the run is done.';
+
+revoke all on function pgidem._cleanup_step(integer, bigint) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+/*
 A COMMIT allows no SET clause, no rights of the owner and no exception block. So this body calls nothing unqualified, and
-all work on the tables stands in cleanup_batch.
+all work on the tables stands in _cleanup_step.
 */
 create or replace procedure pgidem.cleanup(
   p_batch_size integer default null,
@@ -2022,9 +2251,9 @@ language plpgsql
 security invoker
 as $$
 declare
-  v_size integer := p_batch_size;
   v_pause constant numeric := extract(epoch from p_pause);
-  v_deleted integer;
+  v_run bigint;
+  v_more boolean;
   v_batch integer := 0;
 begin
   if p_batch_size operator(pg_catalog.<) 1 or p_max_batches operator(pg_catalog.<) 1
@@ -2038,15 +2267,12 @@ begin
         coalesce(p_pause::pg_catalog.text, 'null')),
       hint = 'Give batches of at least 1 row, at least 1 batch and a pause of more than zero and at most 1 hour. Null: the size of the settings, no limit, no pause.';
   end if;
-  if v_size is null then
-    select s.cleanup_batch_size into v_size from pgidem.show_settings() s;
-  end if;
 
   loop
-    v_deleted := pgidem.cleanup_batch(v_size);
+    select s.p_run, s.p_more into v_run, v_more from pgidem._cleanup_step(p_batch_size, v_run) s;
     commit;
     v_batch := v_batch operator(pg_catalog.+) 1;
-    exit when v_deleted operator(pg_catalog.<) v_size or v_batch operator(pg_catalog.=) p_max_batches;
+    exit when not v_more or v_batch operator(pg_catalog.=) p_max_batches;
     if v_pause is not null then
       perform pg_catalog.pg_sleep(v_pause);
     end if;
@@ -2055,7 +2281,7 @@ end
 $$;
 
 comment on procedure pgidem.cleanup(integer, integer, interval) is
-$$Deletes expired keys in batches, each with a COMMIT, until a batch is smaller than the batch size.
+$$Deletes expired keys in batches, each with a COMMIT, until none is left.
 
 Expired keys count as absent, cleaned or not; this only gives their space back. A run that is
 cancelled keeps the batches it finished; runs that overlap do no harm. Call it outside a transaction
@@ -2108,6 +2334,303 @@ from pgidem.lookup_key(
 --> 0$$;
 
 revoke all on procedure pgidem.cleanup(integer, integer, interval) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+/*
+Whole minutes that divide an hour, hours that divide a day, or a day: anything else would come at uneven times.
+*/
+create or replace function pgidem._cron_schedule(
+  p_interval interval
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+as $$
+declare
+  v_minutes constant numeric := extract(epoch from p_interval) / 60;
+begin
+  return case
+    when v_minutes = 1 then '* * * * *'
+    when v_minutes in (2, 3, 4, 5, 6, 10, 12, 15, 20, 30) then format('*/%s * * * *', v_minutes::integer)
+    when v_minutes = 60 then '0 * * * *'
+    when v_minutes / 60 in (2, 3, 4, 6, 8, 12) then format('0 */%s * * *', (v_minutes / 60)::integer)
+    when v_minutes = 1440 then '0 0 * * *'
+  end;
+end
+$$;
+
+comment on function pgidem._cron_schedule(interval) is 'An interval as a schedule of five fields, null when cron cannot express it.';
+
+revoke all on function pgidem._cron_schedule(interval) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+/*
+The job belongs to the owner of pgidem, whoever calls: one job, and a role that is dropped leaves none behind.
+*/
+create or replace function pgidem.schedule_cleanup()
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '2s'
+as $$
+declare
+  c_name constant text := 'pgidem.idempotency_cleanup';
+  c_command constant text := 'call pgidem.cleanup()';
+  v_interval interval;
+  v_schedule text;
+  v_home text;
+  v_job record;
+  v_id bigint;
+begin
+  select s.cleanup_interval into v_interval from pgidem.settings s where s.singleton;
+  v_interval := pgidem._duration('settings.cleanup_interval', v_interval);
+  v_schedule := pgidem._cron_schedule(v_interval);
+  if v_schedule is null then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'cron cannot express the interval',
+      detail = format('settings.cleanup_interval is %s.', v_interval),
+      hint = 'Set it to 1, 2, 3, 4, 5, 6, 10, 12, 15, 20 or 30 minutes, 1, 2, 3, 4, 6, 8 or 12 hours, or 1 day.';
+  end if;
+
+  if not exists (select from pg_extension e where e.extname = 'pg_cron') then
+    begin
+      v_home := current_setting('cron.database_name', true);
+    exception
+      when insufficient_privilege then
+        v_home := '(which one, only a superuser may see)';
+    end;
+    if v_home is null then
+      raise exception using
+        errcode = 'ID004',
+        message = 'pg_cron is not in this database',
+        detail = 'The server has not loaded it.',
+        hint = 'Add pg_cron to shared_preload_libraries, set cron.database_name, restart, and run: create extension pg_cron. Or run `pgidem cleanup --every 1m` beside the application.';
+    elsif v_home = current_database() then
+      raise exception using
+        errcode = 'ID004',
+        message = 'pg_cron is not in this database',
+        detail = 'The server has loaded it for this database.',
+        hint = 'As a superuser run: create extension pg_cron';
+    end if;
+    -- The name of a job is unique for its role, whatever the database.
+    raise exception using
+      errcode = 'ID004',
+      message = 'pg_cron is not in this database',
+      detail = format('It lives in database %s.', v_home),
+      hint = 'Run there as a superuser: ' || format('select cron.schedule_in_database(%L, %L, %L, %L, %L)',
+        c_name || ' of ' || current_database(), v_schedule, c_command, current_database(), current_user);
+  end if;
+  if not has_schema_privilege(to_regnamespace('cron'), 'usage') then
+    raise exception using
+      errcode = 'insufficient_privilege',
+      message = 'the owner of pgidem may not use pg_cron',
+      detail = format('The job belongs to role %s, which has no right to use the schema cron.', current_user),
+      hint = 'As a superuser run: grant usage on schema cron to ' || quote_ident(current_user);
+  end if;
+  if not exists (select from pg_roles r where r.rolname = current_user and r.rolcanlogin) then
+    raise exception using
+      errcode = 'insufficient_privilege',
+      message = 'the owner of pgidem may not log in',
+      detail = format('pg_cron runs a job as the role that it belongs to, here %s.', current_user),
+      hint = 'As a superuser run: alter role ' || quote_ident(current_user) || ' login';
+  end if;
+
+  for v_job in
+    select * from pgidem._cleanup_jobs()
+  loop
+    if v_job.p_username <> current_user then
+      raise exception using
+        errcode = 'ID005',
+        message = 'another role has scheduled the cleanup',
+        detail = format('Job %s of pg_cron belongs to role %s.', v_job.p_id, v_job.p_username),
+        hint = 'As that role run: select cron.unschedule(' || v_job.p_id || ')';
+    end if;
+    if v_job.p_active then
+      if v_job.p_schedule = v_schedule and v_job.p_command = c_command then
+        return v_job.p_id;
+      end if;
+    else
+      -- Scheduled again it would stay inactive, and alter_job is for superusers.
+      execute 'select cron.unschedule($1)' using v_job.p_id;
+    end if;
+  end loop;
+  execute 'select cron.schedule($1, $2, $3)' into v_id using c_name, v_schedule, c_command;
+  return v_id;
+end
+$$;
+
+comment on function pgidem.schedule_cleanup() is
+$$Registers the cleanup as a job of pg_cron, at settings.cleanup_interval.
+
+There is one job, pgidem.idempotency_cleanup, which belongs to the owner of the schema and runs:
+call pgidem.cleanup(). Call it again after a change of the interval; without one it changes nothing.
+What pg_cron wrote down of its runs more than 7 days ago is deleted with the cleanup.
+
+Returns:
+The number of the job in cron.job.
+
+Errors:
+22023: cron cannot express settings.cleanup_interval, or settings has no row.
+42501: the owner of the schema may not use the schema cron, or may not log in.
+ID004: pg_cron is not in this database; the hint says what to run where.
+ID005: another role has scheduled the cleanup, as far as the owner of the schema may see.
+
+Example:
+-- as an operator
+select pgidem.schedule_cleanup();
+--> 1$$;
+
+revoke all on function pgidem.schedule_cleanup() from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create or replace function pgidem.unschedule_cleanup()
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '2s'
+as $$
+declare
+  v_job record;
+  v_removed boolean := false;
+begin
+  for v_job in
+    select j.p_id from pgidem._cleanup_jobs() j where j.p_username = current_user
+  loop
+    execute 'select cron.unschedule($1)' using v_job.p_id;
+    v_removed := true;
+  end loop;
+  return v_removed;
+end
+$$;
+
+comment on function pgidem.unschedule_cleanup() is
+$$Removes the job that schedule_cleanup registered.
+
+A run that is under way goes on.
+
+Returns:
+True when there was a job, else false, also where pg_cron is not in this database.
+
+Errors:
+None of its own.
+
+Example:
+-- as an operator
+select pgidem.schedule_cleanup();
+--> 1
+select pgidem.unschedule_cleanup();
+--> t$$;
+
+revoke all on function pgidem.unschedule_cleanup() from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+/*
+Nothing here reads a table from end to end: counts of live rows are the planner's estimates, and the backlog is counted along
+its index up to a bound.
+*/
+create or replace function pgidem.stats()
+returns setof pgidem.stat
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '2s'
+set enable_seqscan = off
+as $$
+declare
+  c_bound constant integer := 100000;
+  v_now constant timestamptz := pgidem._now();
+  v_table regclass;
+  v_count bigint;
+  v_oldest timestamptz;
+  v_facts record;
+begin
+  foreach v_table in array array['pgidem.idempotency_keys'::regclass, 'pgidem.idempotency_record'::regclass]
+  loop
+    if v_table = 'pgidem.idempotency_keys'::regclass then
+      select count(*), min(e.expires_at)
+      into v_count, v_oldest
+      from (select k.expires_at from pgidem.idempotency_keys k where k.expires_at <= v_now order by k.expires_at limit c_bound) e;
+    else
+      select count(*), min(e.expires_at)
+      into v_count, v_oldest
+      from (select k.expires_at from pgidem.idempotency_record k where k.expires_at <= v_now order by k.expires_at limit c_bound) e;
+    end if;
+    select c.relname::text as name, nullif(c.reltuples, -1) as rows, pg_table_size(c.oid) as table_bytes, pg_indexes_size(c.oid) as index_bytes,
+      s.n_dead_tup as dead, greatest(s.last_vacuum, s.last_autovacuum) as vacuumed
+    into v_facts
+    from pg_class c
+    left join pg_stat_all_tables s on s.relid = c.oid
+    where c.oid = v_table;
+
+    return query
+    select f.*
+    from (
+      values
+        ('rows', v_facts.name, v_facts.rows::numeric, 'rows', true),
+        ('expired', v_facts.name, v_count::numeric, 'rows', v_count = c_bound),
+        ('oldest_expired_age', v_facts.name, extract(epoch from v_now - v_oldest), 'seconds', false),
+        ('dead_rows', v_facts.name, v_facts.dead::numeric, 'rows', true),
+        ('vacuum_age', v_facts.name, extract(epoch from v_now - v_facts.vacuumed), 'seconds', false),
+        ('table_size', v_facts.name, v_facts.table_bytes::numeric, 'bytes', false),
+        ('index_size', v_facts.name, v_facts.index_bytes::numeric, 'bytes', false)
+    ) f (metric, table_name, value, unit, is_estimate);
+  end loop;
+
+  select r.started_at, r.ended_at, r.batches, r.deleted
+  into v_facts
+  from pgidem.cleanup_run r
+  order by r.id desc
+  limit 1;
+  return query
+  select f.*
+  from (
+    values
+      ('cleanup_age', null::text, extract(epoch from v_now - v_facts.started_at), 'seconds', false),
+      ('cleanup_duration', null, extract(epoch from v_facts.ended_at - v_facts.started_at), 'seconds', false),
+      ('cleanup_batches', null, v_facts.batches::numeric, null, false),
+      ('cleanup_deleted', null, v_facts.deleted::numeric, 'rows', false),
+      ('cleanup_jobs', null, (select count(*) from pgidem._cleanup_jobs() j where j.p_active)::numeric, null, false)
+  ) f (metric, table_name, value, unit, is_estimate);
+end
+$$;
+
+comment on function pgidem.stats() is
+$$Figures of the tables and of the cleanup, for people and for monitoring.
+
+Figures of each table: rows that stand in it; expired, those that wait for the cleanup, counted up
+to 100000; oldest_expired_age, how long the first of them has waited; dead_rows that wait for a
+vacuum; vacuum_age, the time since the last one; table_size and index_size. Figures of the last run
+of the cleanup: cleanup_age since its start, cleanup_duration (null when it runs or was stopped),
+cleanup_batches and cleanup_deleted. cleanup_jobs counts the active jobs of pg_cron in this database
+that run it. No table is read to its end. Later versions add figures.
+
+Returns:
+One row for each figure, with its unit. is_estimate: a figure of the planner, or one whose counting
+ended at its bound.
+
+Errors:
+55P03: a lock on a table was held for 2 seconds.
+
+Example:
+-- as an operator
+select metric, table_name, value, unit
+from pgidem.stats()
+where metric = 'expired';
+--> expired | idempotency_keys | 0 | rows
+--> expired | idempotency_record | 0 | rows$$;
+
+revoke all on function pgidem.stats() from public;
 -- +goose StatementEnd
 
 -- Operations
@@ -2791,6 +3314,10 @@ return case p_group
   when 'operator' then array[
     'cleanup_batch',
     'cleanup',
+    '_cleanup_step',
+    'schedule_cleanup',
+    'unschedule_cleanup',
+    'stats',
     'lookup_key',
     'forget_key',
     'show_settings',

@@ -1,0 +1,23 @@
+begin;
+select plan(3);
+
+select is(pg_get_function_arguments('pgidem.stats'::regproc), '', 'no parameter');
+select is(pg_get_function_result('pgidem.stats'::regproc), 'SETOF pgidem.stat', 'result');
+select results_eq(
+  $$select concat_ws(' ', metric, table_name, unit) from pgidem.stats()$$,
+  $$
+    select concat_ws(' ', metric, table_name, unit)
+    from unnest(array['idempotency_keys', 'idempotency_record']) with ordinality t (table_name, place)
+    cross join (
+      values (1, 'rows', 'rows'), (2, 'expired', 'rows'), (3, 'oldest_expired_age', 'seconds'), (4, 'dead_rows', 'rows'),
+        (5, 'vacuum_age', 'seconds'), (6, 'table_size', 'bytes'), (7, 'index_size', 'bytes')
+    ) m (place, metric, unit)
+    where true
+    union all
+    values ('cleanup_age seconds'), ('cleanup_duration seconds'), ('cleanup_batches'), ('cleanup_deleted rows'), ('cleanup_jobs')
+  $$,
+  'the figures'
+);
+
+select * from finish();
+rollback;

@@ -1,0 +1,16 @@
+begin;
+\ir ../_alone.psql
+select plan(2);
+
+create role pgidem_test_app;
+create role pgidem_test_operator;
+select pgidem.grant_app('pgidem_test_app', true), pgidem.grant_operator('pgidem_test_operator') \gset
+
+set local role pgidem_test_app;
+select throws_ok('select pgidem.unschedule_cleanup()', '42501', null, 'an application may not');
+set local role pgidem_test_operator;
+select is(pgidem.unschedule_cleanup(), false, 'an operator may, and without pg_cron there is no job');
+reset role;
+
+select * from finish();
+rollback;
