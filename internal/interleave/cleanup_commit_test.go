@@ -29,14 +29,22 @@ func (h *history) batches() string {
 	return h.value("select coalesce(string_agg(rows::text, ' ' order by n), '') from batches")
 }
 
+// lastRun is what the cleanup wrote down of its last run.
+func (h *history) lastRun() string {
+	h.t.Helper()
+	return h.value(`
+		select format('%s batches, %s rows, %s', batches, deleted, case when ended_at >= started_at then 'ended' else 'not ended' end)
+		from pgidem.cleanup_run order by id desc limit 1`)
+}
+
 // untilItSleeps waits until the session is in the pause between two batches.
 func (s *session) untilItSleeps() {
 	s.t.Helper()
 	s.h.until("exists (select from pg_stat_activity where pid = $1 and wait_event = 'PgSleep')", s.pid())
 }
 
-// Case 73: each batch is a transaction of its own; the run ends with the first one that is not full, or with the last that
-// was allowed.
+// Case 73: each batch is a transaction of its own; the run ends with the last expired row, or with the last batch that was
+// allowed.
 func TestCleanup_EachBatchIsATransactionOfItsOwn(t *testing.T) {
 	h := newHistory(t)
 	cleaner := h.session("cleaner")
@@ -47,18 +55,19 @@ func TestCleanup_EachBatchIsATransactionOfItsOwn(t *testing.T) {
 		expired int
 		batches string
 		left    string
+		run     string
 	}{
-		{"pgidem.cleanup(3)", 7, "3 3 1", "0"},
-		{"pgidem.cleanup(3)", 6, "3 3 0", "0"},
-		{"pgidem.cleanup(3)", 0, "0", "0"},
-		{"pgidem.cleanup()", 6, "4 2", "0"},
-		{"pgidem.cleanup(null, null, null)", 6, "4 2", "0"},
-		{"pgidem.cleanup(2147483647)", 6, "6", "0"},
-		{"pgidem.cleanup(2, 3)", 10, "2 2 2", "4"},
-		{"pgidem.cleanup(2, 1)", 10, "2", "8"},
-		{"pgidem.cleanup(2, 3)", 3, "2 1", "0"},
-		{"pgidem.cleanup(p_max_batches => 1)", 6, "4", "2"},
-		{"pgidem.cleanup(2, p_pause => '1 microsecond')", 3, "2 1", "0"},
+		{"pgidem.cleanup(3)", 7, "3 3 1", "0", "3 batches, 7 rows, ended"},
+		{"pgidem.cleanup(3)", 6, "3 3", "0", "2 batches, 6 rows, ended"},
+		{"pgidem.cleanup(3)", 0, "", "0", "1 batches, 0 rows, ended"},
+		{"pgidem.cleanup()", 6, "4 2", "0", "2 batches, 6 rows, ended"},
+		{"pgidem.cleanup(null, null, null)", 6, "4 2", "0", "2 batches, 6 rows, ended"},
+		{"pgidem.cleanup(2147483647)", 6, "6", "0", "1 batches, 6 rows, ended"},
+		{"pgidem.cleanup(2, 3)", 10, "2 2 2", "4", "3 batches, 6 rows, not ended"},
+		{"pgidem.cleanup(2, 1)", 10, "2", "8", "1 batches, 2 rows, not ended"},
+		{"pgidem.cleanup(2, 3)", 3, "2 1", "0", "2 batches, 3 rows, ended"},
+		{"pgidem.cleanup(p_max_batches => 1)", 6, "4", "2", "1 batches, 4 rows, not ended"},
+		{"pgidem.cleanup(2, p_pause => '1 microsecond')", 3, "2 1", "0", "2 batches, 3 rows, ended"},
 	} {
 		h.exec("truncate pgidem.idempotency_keys, batches")
 		h.expired(c.expired)
@@ -66,6 +75,7 @@ func TestCleanup_EachBatchIsATransactionOfItsOwn(t *testing.T) {
 		require.Equal(t, c.batches, h.batches(), "%s of %d", c.call, c.expired)
 		require.Equal(t, c.left, h.recorded(), "%s of %d", c.call, c.expired)
 		require.Equal(t, "true", h.value("select count(distinct xid) = count(*) from batches"), c.call)
+		require.Equal(t, c.run, h.lastRun(), "%s of %d", c.call, c.expired)
 		require.Equal(t, "idle", h.value("select state from pg_stat_activity where pid = $1", cleaner.pid()))
 	}
 }
@@ -148,6 +158,7 @@ func TestCleanup_EndedInItsPauseItKeepsFinishedBatches(t *testing.T) {
 		end(cleaner)
 		require.Equal(t, "3", h.recorded(), name)
 		require.Equal(t, "2", h.batches(), name)
+		require.Equal(t, "1 batches, 2 rows, not ended", h.lastRun(), name)
 		h.session("another").do(sql("call pgidem.cleanup(2)")).ok()
 		require.Equal(t, "2 2 1", h.batches(), name)
 	}
@@ -156,7 +167,7 @@ func TestCleanup_EndedInItsPauseItKeepsFinishedBatches(t *testing.T) {
 func TestCleanup_CancelledWhileItWaitsItKeepsFinishedBatches(t *testing.T) {
 	h := newHistory(t)
 	foreign, cleaner := h.session("foreign"), h.session("cleaner")
-	h.exec("alter function pgidem.cleanup_batch set lock_timeout = '1min'")
+	h.exec("alter function pgidem._cleanup_step set lock_timeout = '1min'")
 	h.expired(2000)
 
 	cleaner.start(sql("call pgidem.cleanup(1, null, '10 milliseconds')"))
