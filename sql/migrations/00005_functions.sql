@@ -2012,7 +2012,7 @@ begin
       return;
     exception
       when lock_not_available then
-        p_deleted := 0;
+        null; -- row by row
     end;
   end if;
 

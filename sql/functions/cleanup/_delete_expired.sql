@@ -73,7 +73,7 @@ begin
       return;
     exception
       when lock_not_available then
-        p_deleted := 0;
+        null; -- row by row
     end;
   end if;
 
