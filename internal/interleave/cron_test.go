@@ -317,6 +317,20 @@ func TestCron_InAnotherDatabaseIsID004(t *testing.T) {
 	require.Equal(t, "2", cron.value("select count(*) from cron.job"))
 }
 
+// A job of that name for another database is not taken for this one's.
+func TestCron_TheNameTakenByAnotherDatabaseIsID005(t *testing.T) {
+	_, h := cronServer(t)
+	id := h.value("select cron.schedule_in_database('pgidem.idempotency_cleanup', '0 3 * * *', 'call pgidem.cleanup()', 'template1')")
+	before := h.jobs()
+	detail, hint := h.admin.do(sql(schedule)).explains("ID005")
+	require.Equal(t, fmt.Sprintf("Job %s of pg_cron is named pgidem.idempotency_cleanup and runs in another database.", id), detail)
+	require.Equal(t, before, h.jobs())
+	statement, _, _ := strings.Cut(after(t, "Run: ", hint), ". In that database")
+	h.exec(statement)
+	h.exec("select pgidem.schedule_cleanup()")
+	require.Contains(t, h.jobs(), "call pgidem.cleanup(), postgres, postgres, t")
+}
+
 // Callers at the same time get the same job.
 func TestCron_ScheduledByManyAtOnceItIsOneJob(t *testing.T) {
 	_, h := cronServer(t)

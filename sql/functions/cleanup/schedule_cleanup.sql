@@ -92,6 +92,16 @@ begin
       execute 'select cron.unschedule($1)' using v_job.p_id;
     end if;
   end loop;
+  -- It would keep its database, and this one stay without.
+  execute 'select jobid from cron.job where jobname = $1 and username = current_user and database <> current_database()'
+    into v_id using c_name;
+  if v_id is not null then
+    raise exception using
+      errcode = 'ID005',
+      message = 'a job of another database has this name',
+      detail = format('Job %s of pg_cron is named %s and runs in another database.', v_id, c_name),
+      hint = 'Run: select cron.unschedule(' || v_id || '). In that database schedule_cleanup says how to schedule it there.';
+  end if;
   execute 'select cron.schedule($1, $2, $3)' into v_id using c_name, v_schedule, c_command;
   return v_id;
 end
@@ -111,7 +121,8 @@ Errors:
 22023: cron cannot express settings.cleanup_interval, or settings has no row.
 42501: the owner of the schema may not use the schema cron, or may not log in.
 ID004: pg_cron is not in this database; the hint says what to run where.
-ID005: another role has scheduled the cleanup, as far as the owner of the schema may see.
+ID005: another role has scheduled the cleanup, as far as the owner of the schema may see, or a job
+  of another database has the name.
 
 Example:
 -- as an operator
