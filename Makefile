@@ -5,10 +5,11 @@
 WITHPG := go run ./internal/pgserver/withpg
 TESTS := sql/tests
 FUZZTIME := 30s
+BENCHFLAGS :=
 
 .PHONY: help
 help: ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-10s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-13s %s\n' "$$name" "$$text"; done
 
 .PHONY: demo
 demo: ## See it work: a server, the schema, requests and their repeats
@@ -51,6 +52,11 @@ fuzz: ## Run every fuzz target, one after another; FUZZTIME=5m for longer than 3
 		[ $$count -gt 0 ] || { echo 'fuzz: no fuzz target found' >&2; exit 1; }; \
 		[ -z "$$failed" ] || { echo "fuzz: failed:$$failed" >&2; exit 1; }; \
 	}
+
+.PHONY: bench-cleanup
+bench-cleanup: ## Measure the cleanup, in about 3 minutes; the figures go to bin/bench-cleanup.json too
+	@mkdir -p bin
+	go run ./bench/cleanup -json bin/bench-cleanup.json $(BENCHFLAGS)
 
 .PHONY: snapshot
 snapshot: ## Write the functions' migration anew from sql/functions

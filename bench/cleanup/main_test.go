@@ -1,0 +1,36 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every part runs, on few rows, and each figure has its rounds.
+func TestRun_EveryPart(t *testing.T) {
+	o := options{
+		rows: 2000, live: 100, rounds: 2, batches: []int{100}, callers: 2, rate: 100, window: 200 * time.Millisecond,
+		pause: 50 * time.Millisecond, turnover: 20, ages: 4,
+	}
+	file := filepath.Join(t.TempDir(), "figures.json")
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), o, []string{"delete", "load", "growth"}, file, &out))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var result struct{ Figures []figure }
+	require.NoError(t, json.Unmarshal(text, &result))
+	parts := map[string]int{}
+	for _, f := range result.Figures {
+		require.NotEmpty(t, f.Rounds, f.Name)
+		require.Positive(t, f.Median, f.Name)
+		require.Contains(t, out.String(), f.Name)
+		parts[f.Part]++
+	}
+	require.Equal(t, map[string]int{"delete": 9, "load": 4, "growth": 4}, parts)
+	require.ErrorContains(t, run(t.Context(), o, []string{"nope"}, "", &out), `no part "nope"`)
+}
