@@ -38,15 +38,18 @@ var shows = map[string]map[string][]string{
 		"pgidem key forget --force": {"completed", "201", "forgotten"},
 	},
 	"docs/operations.md": {
-		"pgidem migrate status":          {"applied", "00001_schema.sql"},
-		"pgidem cleanup":                 {"CALL"},
-		"pgidem key show":                {"create_payment", "201"},
-		"pgidem migrate version --json":  {`"program_release"`},
-		"psql -f sql/uninstall.sql":      {"COMMIT"},
-		"grant_operator('shop_dba')":     nil,
-		"attach_principals('public":      {"CALL"},
-		"set key_ttl = interval '48":     {"UPDATE 1"},
-		"where expires_at <= clock_time": {"count"},
+		"pgidem migrate status":         {"applied", "00001_schema.sql"},
+		"pgidem cleanup":                {"CALL"},
+		"pgidem key show":               {"create_payment", "201"},
+		"pgidem migrate version --json": {`"program_release"`},
+		"psql -f sql/uninstall.sql":     {"COMMIT"},
+		"grant_operator('shop_dba')":    nil,
+		"attach_principals('public":     {"CALL"},
+		"set key_ttl = interval '48":    {"UPDATE 1"},
+		"create extension pg_cron":      {"CREATE EXTENSION"},
+		"pgidem schedule":               {"pg_cron runs the cleanup every 1 minute, as job 1"},
+		"pgidem stats --json":           {"oldest expired age", `"metric": "cleanup_jobs"`},
+		"from pgidem.cleanup_run":       {"abandoned", "batches", "open_for"},
 	},
 }
 
@@ -110,7 +113,13 @@ type shell struct {
 }
 
 func newShell(t *testing.T, document string) *shell {
-	server, err := pgserver.Start(t.Context(), pgserver.Options{})
+	options := pgserver.Options{}
+	if document == "docs/operations.md" {
+		options.Settings = map[string]string{
+			"shared_preload_libraries": "pg_cron", "cron.database_name": "shop", "cron.use_background_workers": "on", "max_worker_processes": "20",
+		}
+	}
+	server, err := pgserver.Start(t.Context(), options)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, server.Stop()) })
 	u, err := url.Parse(server.URL("shop"))
