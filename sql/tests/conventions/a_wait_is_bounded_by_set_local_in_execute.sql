@@ -2,13 +2,17 @@ begin;
 \ir ../_alone.psql
 select plan(2);
 
--- A distributed engine sends that to the worker where the wait is; set_config it does not.
+-- A distributed engine sends that to the worker where the wait is; set_config it does not. The COMMIT of the cleanup is where the
+-- step is.
 prepare offenders as
 select p.proname::text
 from pg_proc p
 where p.pronamespace = 'pgidem'::regnamespace
   and (
-    regexp_replace(p.prosrc, 'execute format\(''set local lock_timeout = %L'', pgidem\._wait_limit\(\w+\)\);', '', 'g') ~* '\mset\s+local\M'
+    regexp_replace(
+      replace(p.prosrc, 'set local synchronous_commit = off;', ''),
+      'execute format\(''set local lock_timeout = %L'', pgidem\._wait_limit\(\w+\)\);', '', 'g'
+    ) ~* '\mset\s+local\M'
     or p.prosrc ~* '\mset_config\M'
   );
 
