@@ -6,15 +6,29 @@ WITHPG := go run ./internal/pgserver/withpg
 TESTS := sql/tests
 FUZZTIME := 30s
 BENCHFLAGS :=
+VERSIONS := 15 17 18
 
 .PHONY: help
 help: ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-13s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
 
 .PHONY: demo
 demo: ## See it work: a server, the schema, requests and their repeats
 	@scripts/setup demo
 	@go run ./cmd/pgidem demo
+
+.PHONY: docker-demo
+docker-demo: program ## Serve the demo's API on port 8080, beside a database in a container
+	BASE=$$(scripts/base-image 18) docker compose -f docker/compose.yaml up --build
+
+.PHONY: program
+program: ## Build bin/pgidem, which needs no library of the system
+	CGO_ENABLED=0 go build -trimpath -o bin/pgidem ./cmd/pgidem
+
+.PHONY: images
+images: program ## Build the images pgidem-postgres and pgidem
+	docker build --build-arg BASE="$$(scripts/base-image 18)" -f docker/Dockerfile -t pgidem-postgres .
+	docker build -f docker/cli/Dockerfile -t pgidem .
 
 .PHONY: test
 test: setup verify test-sql test-go test-pgbouncer ## Install what is missing, then check and test everything
@@ -38,6 +52,11 @@ test-pgbouncer: ## Run the tests of goshell again, through a PgBouncer in transa
 	@tests=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' $$(grep -l 'newSite(' goshell/*_test.go) | paste -s -d '|' -) && \
 	[ -n "$$tests" ] && PGIDEM_TEST_PGBOUNCER=exec go test -race -timeout 20m ./goshell \
 		-run "^($$tests)$$" -skip '^TestUnavailable_DatabaseIsDown$$'
+
+.PHONY: test-docker
+test-docker: ## Test on PostgreSQL 15, 17 and 18 in containers; VERSIONS=18 for some (scripts/with-docker starts an engine)
+	@cd docker && go mod tidy -diff && go vet ./... && \
+		VERSIONS='$(VERSIONS)' go test -v -count=1 -timeout 90m
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target, one after another; FUZZTIME=5m for longer than 30s each
@@ -99,6 +118,10 @@ check-reference:
 .PHONY: check-text
 check-text:
 	@scripts/check-text
+
+.PHONY: release-check
+release-check: ## Check that this commit is what a release has to be
+	@scripts/release-check
 
 .PHONY: db
 db: ## Make the database pgidem_dev anew on the server of libpq's variables
