@@ -215,6 +215,7 @@ func TestCleanupEvery_SurvivesARestartOfTheServer(t *testing.T) {
 	expire(t, conn, 1)
 	s := startService(t, db.URL, "cleanup", "--every", "1s")
 	s.await("deleted 1 expired key")
+	run(t, conn, "create table later ()") // the cleanup waits for no disk, but this COMMIT does, and for all before it
 	require.NoError(t, server.Kill())
 	require.Contains(t, s.errorLine(), "pgidem: a run failed, the next turn tries again: ")
 	require.NoError(t, server.Restart(t.Context()))
