@@ -241,10 +241,9 @@ func (a *answerer) mayStream(ctx context.Context, rec *recorder) error {
 	rec.kept.Del(a.shell.cfg.Contract.ReplayHeader)
 	a.streamErr = a.checkHeaders(rec.kept)
 	if a.streamErr == nil {
-		if err := FromContext(ctx).Renew(ctx, 0); err != nil && !errors.Is(err, ErrLeaseLost) {
-			a.streamErr = unavailable(err)
-		} else {
-			a.streamErr = err
+		a.streamErr = FromContext(ctx).Renew(ctx, 0)
+		if a.streamErr != nil && !errors.Is(a.streamErr, ErrLeaseLost) {
+			a.streamErr = unavailable(a.streamErr)
 		}
 	}
 	return a.streamErr

@@ -37,8 +37,8 @@ func FromContext(ctx context.Context) *Claim {
 // can do all that a pgx.Tx can but end: Commit and Rollback return [ErrTxManaged], while those of nested transactions
 // work. Do not end it by SQL text either: then it is closed, the shell answers 500, and after a COMMIT the key stays blocked
 // until its TTL ends. What is done behind that end in the same text, or through its Conn(), is beyond the shell's sight: it
-// commits without the claim. Tx is nil when c is nil and in the mode Leased, and closed once the handler has returned, which has to wait for its
-// goroutines that use it; its Conn() is nil then.
+// commits without the claim. Tx is nil when c is nil and in the mode Leased, and closed once the handler has returned, which
+// has to wait for its goroutines that use it; its Conn() is nil then.
 func (c *Claim) Tx() pgx.Tx {
 	if c == nil || c.tx == nil {
 		return nil
@@ -72,8 +72,7 @@ func (c *Claim) DownstreamKey() string {
 // Assert makes sure, in a transaction of the handler's own, that the lease of the mode Leased holds until that transaction
 // ends; [ErrLeaseLost] says that it does not. It does not make the work of the transaction happen once: after a crash before
 // the response is stored the next request does it again. Keep the transaction short: a renewal waits for it, and the
-// heartbeat is one. In the other modes it does nothing: there the claim ends with the
-// transaction of the effect.
+// heartbeat is one. In the other modes it does nothing: there the claim ends with the transaction of the effect.
 func (c *Claim) Assert(ctx context.Context, tx pgx.Tx) error {
 	if c == nil || c.tx != nil {
 		return nil
@@ -81,8 +80,8 @@ func (c *Claim) Assert(ctx context.Context, tx pgx.Tx) error {
 	return Store{}.Assert(ctx, tx, c.req, c.token)
 }
 
-// Renew extends the lease of the mode Leased to d from now, 0 for as long as it was given; it never makes it shorter. ErrLeaseLost says
-// that the lease is over: stop the work. In the other modes it does nothing.
+// Renew extends the lease of the mode Leased to d from now, 0 for as long as it was given; it never makes it shorter.
+// [ErrLeaseLost] says that the lease is over: stop the work. In the other modes it does nothing.
 func (c *Claim) Renew(ctx context.Context, d time.Duration) error {
 	if c == nil || c.tx != nil {
 		return nil
@@ -124,11 +123,11 @@ func OneTimeSecretMarked(ctx context.Context) bool {
 	return c != nil && c.secret.Load()
 }
 
-// InTx runs fn in the transaction of the claim in ctx, or, without one and in the mode Leased, in a transaction of its own that it commits
-// when fn returns nil and rolls back otherwise. So the same code serves keyed and other requests. It returns the error of
-// fn, or, without a claim, that of BEGIN or COMMIT. With a claim, pool must be that of the shell: the effects of another
-// database are not part of its transaction, so begin one of your own there. An error or panic of fn makes the claim's transaction rollback-only: a
-// 2xx answered after it becomes 500.
+// InTx runs fn in the transaction of the claim in ctx, or, without one and in the mode Leased, in a transaction of its own
+// that it commits when fn returns nil and rolls back otherwise. So the same code serves keyed and other requests. It returns
+// the error of fn, or, without a claim, that of BEGIN or COMMIT. With a claim, pool must be that of the shell: the effects of
+// another database are not part of its transaction, so begin one of your own there. An error or panic of fn makes the claim's
+// transaction rollback-only: a 2xx answered after it becomes 500.
 func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(pgx.Tx) error) error {
 	c := FromContext(ctx)
 	if c == nil || c.tx == nil {

@@ -97,9 +97,7 @@ func TestCron_RunsTheCleanupOnItsOwn(t *testing.T) {
 		select coalesce(string_agg(format('%s as %s: %s', database, username, status), ', ' order by database), '')
 		from (select distinct database, username, status from cron.job_run_details where command = 'call pgidem.cleanup()') d`
 	want := "elsewhere as elsewhere: succeeded, postgres as postgres: succeeded"
-	for deadline := time.Now().Add(nextMinute); here.value(runs) != want; time.Sleep(100 * time.Millisecond) {
-		require.Less(t, time.Now(), deadline, here.value(runs))
-	}
+	pgtest.WaitLonger(t, nextMinute, func() bool { return here.value(runs) == want }, func() string { return here.value(runs) })
 	for _, h := range []*history{here, there} {
 		require.Equal(t, "0", h.recorded())
 		require.Equal(t, "0", h.value("select count(*) from pgidem.idempotency_record"))

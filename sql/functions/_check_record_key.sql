@@ -7,7 +7,7 @@ create or replace function pgidem._check_record_key(
 )
 returns void
 language plpgsql
-immutable
+stable
 parallel safe
 security invoker
 as $$

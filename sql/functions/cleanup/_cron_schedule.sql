@@ -6,7 +6,7 @@ create or replace function pgidem._cron_schedule(
 )
 returns text
 language plpgsql
-immutable
+stable
 parallel safe
 security invoker
 as $$

@@ -12,7 +12,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 begin
-  return d.p_deleted from pgidem._delete_expired(pgidem._batch_size(p_limit), '-infinity') d;
+  return (select d.p_deleted from pgidem._delete_expired(pgidem._batch_size(p_limit), '-infinity') d);
 end
 $$;
 

@@ -28,21 +28,22 @@ declare
   v_location constant text := case when not v_secret then p_location end;
   v_etag constant text := case when not v_secret then p_etag end;
   v_body constant bytea := case when not v_secret then p_body end;
+  v_bad_status constant boolean := p_status is null or p_status not between 200 and 599;
+  v_bad_header constant boolean := concat(p_content_type, p_location, p_etag) collate "C" ~ E'[\\u0001-\\u0008\\u000a-\\u001f\\u007f]';
   v_retention interval;
   v_now timestamptz;
   r pgidem.claim_result;
 begin
   perform pgidem._check_record_key(v_user_id, v_key);
   perform pgidem._check_token(p_token);
-  if p_status is null or p_status not between 200 and 599
-     or concat(p_content_type, p_location, p_etag) collate "C" ~ E'[\\u0001-\\u0008\\u000a-\\u001f\\u007f]' then
+  if v_bad_status or v_bad_header then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = 'invalid argument',
       detail = concat_ws(' ',
-        case when p_status is null or p_status not between 200 and 599 then
+        case when v_bad_status then
           format('p_status is %s; idem_finish stores 200 to 599.', coalesce(p_status::text, 'null')) end,
-        case when concat(p_content_type, p_location, p_etag) collate "C" ~ E'[\\u0001-\\u0008\\u000a-\\u001f\\u007f]' then
+        case when v_bad_header then
           'p_content_type, p_location or p_etag holds a control character.' end),
       hint = 'Pass the token that idem_claim gave, the HTTP status and header values of the response.';
   end if;

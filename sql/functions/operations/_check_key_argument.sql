@@ -4,7 +4,7 @@ create or replace function pgidem._check_key_argument(
 )
 returns void
 language plpgsql
-immutable
+stable
 parallel safe
 security invoker
 as $$

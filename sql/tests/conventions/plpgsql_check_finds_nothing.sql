@@ -1,3 +1,5 @@
+-- Before the first function in PL/pgSQL of this session, as newer versions of it demand.
+load 'plpgsql_check';
 begin;
 \ir ../_alone.psql
 select plan(2);
