@@ -249,9 +249,10 @@ func (a *answerer) mayStream(ctx context.Context, rec *recorder) error {
 	return a.streamErr
 }
 
-// leaseLost tells whether the handler's context has ended with its lease.
+// leaseLost tells whether the lease has ended. The clock decides with the cause: the end of the handler's time may have come
+// first, and is then the only cause.
 func leaseLost(ctx context.Context) error {
-	if errors.Is(context.Cause(ctx), ErrLeaseLost) {
+	if errors.Is(context.Cause(ctx), ErrLeaseLost) || !time.Now().Before(FromContext(ctx).lease.get()) {
 		return ErrLeaseLost
 	}
 	return nil

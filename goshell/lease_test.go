@@ -129,7 +129,6 @@ func TestLease_LateWorkerIsFencedOff(t *testing.T) {
 			hold := newGate(t)
 			s := newSite(t, inTurn(func(w http.ResponseWriter, r *http.Request) {
 				await(t, r.Context().Done(), "the end of the lease")
-				assert.ErrorIs(t, context.Cause(r.Context()), goshell.ErrLeaseLost)
 				hold.pass()
 				late(w, r.WithContext(context.WithoutCancel(r.Context())))
 			}, answering201(`{"worker":"second"}`)), withLease(500*time.Millisecond, false), func(p *plan) {
@@ -233,6 +232,28 @@ func TestLease_Heartbeat(t *testing.T) {
 	hold.open()
 	requireProblem(t, 409, "idempotency-in-progress", first.wait())
 	require.ErrorIs(t, lost.events.wait(t, 1)[0].Err, goshell.ErrLeaseLost)
+}
+
+// Renewals that do not get through end the handler's context with the lease, by the clock of this process.
+func TestLease_HeartbeatThatStops(t *testing.T) {
+	t.Parallel()
+	hold := newGate(t)
+	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		hold.pass()
+		await(t, r.Context().Done(), "the end of the lease")
+		assert.ErrorIs(t, context.Cause(r.Context()), goshell.ErrLeaseLost)
+		write(w, 201, `{"n":1}`)
+	}, withLease(300*time.Millisecond, true))
+	first := s.start(s.keyed("k", `{}`))
+	hold.reached(1)
+	tx, err := s.sql.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "select from pgidem.idempotency_record where idem_key = 'k' for update")
+	require.NoError(t, err)
+	hold.open()
+	s.lapse("k")
+	require.NoError(t, tx.Rollback(t.Context()))
+	requireFirst(t, 201, first.wait())
 }
 
 // D9: a failure gives the key back, unless the handler says that nobody knows.

@@ -3,6 +3,8 @@
 package demo
 
 import (
+	"errors"
+	"fmt"
 	"os/exec"
 	"syscall"
 )
@@ -16,7 +18,25 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setpgid = true
 }
 
-// stop makes the process stand still, as a machine does that is moved.
-func (c *child) stop() error { return c.cmd.Process.Signal(syscall.SIGSTOP) }
+// stop makes the process stand still, as a machine does that is moved, and returns when it does: on a busy machine some of
+// its threads go on for a while after the signal.
+func (c *child) stop() error {
+	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(c.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil:
+			return fmt.Errorf("stop the API: %w", err)
+		case !status.Stopped():
+			return errors.New("stop the API: it has ended instead")
+		}
+		return nil
+	}
+}
 
 func (c *child) resume() error { return c.cmd.Process.Signal(syscall.SIGCONT) }
