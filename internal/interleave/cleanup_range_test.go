@@ -52,6 +52,22 @@ func TestCleanup_ARangeLooksAgainAtWhatItWaitedFor(t *testing.T) {
 	}
 }
 
+// A vacuum that gives the end of a table back excludes everybody meanwhile. It does so only when it is asked to.
+func TestCleanup_WhatItEmptiesStaysOfTheTable(t *testing.T) {
+	h := newHistory(t)
+	h.expired(5000)
+	h.expiredRecords(5000)
+	for _, table := range []string{"pgidem.idempotency_keys", "pgidem.idempotency_record"} {
+		size := func() string { return h.value("select pg_relation_size($1)", table) }
+		full := size()
+		h.exec("delete from " + table)
+		h.exec("vacuum " + table)
+		require.Equal(t, full, size())
+		h.exec("vacuum (truncate) " + table)
+		require.Equal(t, "0", size())
+	}
+}
+
 // Case 71: it waits no longer than its lock timeout, and then goes past the row.
 func TestCleanup_WaitsForAHeldRowOnlyShortly(t *testing.T) {
 	h := newHistory(t)

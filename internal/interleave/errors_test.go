@@ -57,7 +57,7 @@ func TestErrors_EveryWaitCanBeInterrupted(t *testing.T) {
 		require.Equal(t, held, h.advisoryLocks())
 		cancelled.rollback()
 
-		late.exec("begin; set local statement_timeout = '300ms'")
+		late.exec("begin; set local statement_timeout = '2s'")
 		late.do(k.begin()).fails("57014")
 		require.Equal(t, held, h.advisoryLocks())
 		late.rollback()
@@ -157,7 +157,7 @@ func TestErrors_ACallerThatCatchesTheCancelKeepsNoLock(t *testing.T) {
 		h.cancel(b)
 		require.Equal(t, "7s", b.result().ok().row()["catch"])
 		require.Equal(t, held, h.advisoryLocks(), "with the transaction of B open")
-		late.exec("begin; set local lock_timeout = '7s'; set local statement_timeout = '300ms'")
+		late.exec("begin; set local lock_timeout = '7s'; set local statement_timeout = '2s'")
 		require.Equal(t, "7s", late.do(sql("select catch($1, $2)", k.principal, k.key)).ok().row()["catch"])
 		require.Equal(t, held, h.advisoryLocks(), "with the transaction of late open")
 		foreign.rollback()

@@ -1,7 +1,7 @@
 -- +goose Up
 
 /*
-What the cleanup writes down of its runs, and how bodies are compressed. Like 00001_schema.sql: forward only, idempotent, and without a function of pgidem.
+What the cleanup writes down of its runs, how bodies are compressed, and what a vacuum may do. Like 00001_schema.sql: forward only, idempotent, and without a function of pgidem.
 */
 
 -- +goose StatementBegin
@@ -81,6 +81,11 @@ exception
 end
 $$;
 -- +goose StatementEnd
+
+-- A vacuum that gives the empty end of a table back locks everybody out meanwhile, readers of a standby too. The space is
+-- for the keys that come next.
+alter table pgidem.idempotency_keys set (vacuum_truncate = false, toast.vacuum_truncate = false);
+alter table pgidem.idempotency_record set (vacuum_truncate = false, toast.vacuum_truncate = false);
 
 -- +goose StatementBegin
 do $$ begin perform set_config('search_path', current_setting('pgidem.search_path'), true); end $$;
