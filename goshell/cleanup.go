@@ -71,6 +71,10 @@ func (c *cleaner) batch(ctx context.Context) (deleted int, more bool, err error)
 	for range defaultAttempts {
 		var run int64
 		err = c.pool.QueryRow(ctx, sqlCleanupStep, c.size, c.run).Scan(&run, &deleted, &more)
+		if sqlState(err) == stateUndefinedFunction { // the functions of 0.1.0, to be upgraded later
+			err = c.pool.QueryRow(ctx, sqlCleanupBatch, c.size).Scan(&deleted)
+			return deleted, deleted > 0, err
+		}
 		if err == nil {
 			c.run = &run
 		}

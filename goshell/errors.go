@@ -46,6 +46,7 @@ const (
 	stateInFailedTransaction  = "25P02"
 	stateSerializationFailure = "40001"
 	stateDeadlockDetected     = "40P01"
+	stateUndefinedFunction    = "42883"
 	stateLockNotAvailable     = "55P03"
 )
 

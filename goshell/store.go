@@ -33,15 +33,16 @@ from (
   from pgidem.idem_claim($1::text, $2::text, $3::bytea, null, $4::interval, $5::interval) c
   offset 0
 ) s`
-	sqlRelease     = `select pgidem.idem_release($1::text, $2::text, $3::bigint)`
-	sqlRenew       = `select pgidem.idem_renew($1::text, $2::text, $3::bigint, $4::interval)`
-	sqlAssert      = `select pgidem.idem_assert_lease($1::text, $2::text, $3::bigint)`
-	sqlLockTimeout = `select (extract(epoch from lock_timeout) * 1000000)::bigint from pgidem.show_settings()`
-	sqlCleanupStep = `select p_run, p_deleted, p_more from pgidem._cleanup_step($1::integer, $2::bigint)`
-	sqlCommit      = `commit transaction` // not the text of pgx.Tx.Commit, whose prepared statement release invalidates
-	sqlRollback    = `rollback`
-	sqlBeginWrite  = `begin read write`
-	sqlIdleTimeout = `set local idle_in_transaction_session_timeout = ` // followed by milliseconds
+	sqlRelease      = `select pgidem.idem_release($1::text, $2::text, $3::bigint)`
+	sqlRenew        = `select pgidem.idem_renew($1::text, $2::text, $3::bigint, $4::interval)`
+	sqlAssert       = `select pgidem.idem_assert_lease($1::text, $2::text, $3::bigint)`
+	sqlLockTimeout  = `select (extract(epoch from lock_timeout) * 1000000)::bigint from pgidem.show_settings()`
+	sqlCleanupBatch = `select pgidem.cleanup_batch($1::integer)`
+	sqlCleanupStep  = `select p_run, p_deleted, p_more from pgidem._cleanup_step($1::integer, $2::bigint)`
+	sqlCommit       = `commit transaction` // not the text of pgx.Tx.Commit, whose prepared statement release invalidates
+	sqlRollback     = `rollback`
+	sqlBeginWrite   = `begin read write`
+	sqlIdleTimeout  = `set local idle_in_transaction_session_timeout = ` // followed by milliseconds
 )
 
 // Outcome is what a call returns.

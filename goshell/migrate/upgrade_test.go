@@ -27,46 +27,57 @@ union all select 'principal ' || id, to_jsonb(p)::text from pgidem.principals p`
 // answers, and roles get the functions that are new in their groups. A released migration never changes, so the
 // migrations up to the one that a fixture names are that release.
 func TestUpgrade_FromEveryReleaseWithItsData(t *testing.T) {
-	fixtures, err := filepath.Glob("testdata/releases/*.sql")
-	require.NoError(t, err)
-	require.Len(t, fixtures, len(releasedSnapshots(t)), "a fixture for each released snapshot of the functions")
-
-	for _, fixture := range fixtures {
-		text, err := os.ReadFile(fixture)
-		require.NoError(t, err)
-		data := string(text)
-		var migration int64
-		_, err = fmt.Sscanf(data, "-- migration %d\n", &migration)
-		require.NoError(t, err, fixture)
-		release := strings.TrimSuffix(filepath.Base(fixture), ".sql")
-
+	for _, r := range releases(t) {
 		for way, upgrade := range map[string]func(t *testing.T, db *pgtest.DB){
 			"goose":       up,
 			"install.sql": func(t *testing.T, db *pgtest.DB) { psql(t, db.URL, "", "-f", sqlFolder+"install.sql") },
-			"printed SQL": func(t *testing.T, db *pgtest.DB) { psql(t, db.URL, script(t, migration), "-1", "-f", "-") },
+			"printed SQL": func(t *testing.T, db *pgtest.DB) { psql(t, db.URL, script(t, r.migration), "-1", "-f", "-") },
 		} {
-			t.Run(release+" by "+way, func(t *testing.T) {
+			t.Run(r.version+" by "+way, func(t *testing.T) {
 				grants := grantRoles(t)
 				db, fresh := pgtest.Empty(t), pgtest.New(t)
 				conn := db.Conn(t)
 				exec1(t, conn, "create schema pgidem")
-				stockGoose(t, db, releasedFiles(t, migration), goose.WithTableName("pgidem.goose_version"))
+				stockGoose(t, db, releasedFiles(t, r.migration), goose.WithTableName("pgidem.goose_version"))
 				if way != "goose" {
 					exec1(t, conn, "drop table pgidem.goose_version")
 				}
-				psql(t, db.URL, data+grants)
+				psql(t, db.URL, r.data+grants)
 				kept := pairs(t, conn, keptSQL)
 				require.Len(t, kept, 6+1+1)
 
 				upgrade(t, db)
 
 				require.Equal(t, kept, pairs(t, conn, keptSQL))
-				psql(t, fresh.URL, data+grants)
+				psql(t, fresh.URL, r.data+grants)
 				require.Equal(t, catalog(t, fresh.Conn(t)), catalog(t, conn))
 				answers(t, conn)
 			})
 		}
 	}
+}
+
+// release is a version that somebody may have installed, with data of its time.
+type release struct {
+	version   string
+	migration int64 // the last one
+	data      string
+}
+
+func releases(t *testing.T) (all []release) {
+	t.Helper()
+	fixtures, err := filepath.Glob("testdata/releases/*.sql")
+	require.NoError(t, err)
+	require.Len(t, fixtures, len(releasedSnapshots(t)), "a fixture for each released snapshot of the functions")
+	for _, fixture := range fixtures {
+		text, err := os.ReadFile(fixture)
+		require.NoError(t, err)
+		r := release{version: strings.TrimSuffix(filepath.Base(fixture), ".sql"), data: string(text)}
+		_, err = fmt.Sscanf(r.data, "-- migration %d\n", &r.migration)
+		require.NoError(t, err, fixture)
+		all = append(all, r)
+	}
+	return all
 }
 
 // answers asks for each key of the fixture.
