@@ -6,7 +6,7 @@ WITHPG := go run ./internal/pgserver/withpg
 TESTS := sql/tests
 FUZZTIME := 30s
 BENCHFLAGS :=
-VERSIONS := 15 17 18
+VERSIONS ?= 15 17 18
 
 .PHONY: help
 help: ## Show this list

@@ -62,7 +62,6 @@ func benchGrowth(ctx context.Context, b *bench, o options) error {
 		half := o.ages / 2
 		for _, table := range tables {
 			for _, what := range []string{table, table + " indexes"} {
-				// The largest, since vacuum gives the end of a table back when the live rows happen to lie ahead of the dead ones.
 				b.add(figure{Name: fmt.Sprintf("%s: largest size in the last %d rounds, of that in those before", what, o.ages-half), Unit: "times"},
 					[]float64{slices.Max(sizes[what][half:]) / slices.Max(sizes[what][:half])})
 			}

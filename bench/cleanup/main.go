@@ -1,8 +1,8 @@
 // Command cleanup measures the cleanup on a throwaway server: against one raw DELETE of the same rows, beside first runs,
-// and over many rounds of expiry. Figures are medians over rounds that take turns, and ratios within a round: those
+// over many rounds of expiry, and by fill factor. Figures are medians over rounds that take turns, and ratios within a round: those
 // travel, times do not. docs/performance.md explains them.
 //
-//	go run ./bench/cleanup [-rows N] [-rounds N] [-parts delete,load,growth] [-json FILE]
+//	go run ./bench/cleanup [-rows N] [-rounds N] [-parts delete,load,growth,fill] [-json FILE]
 package main
 
 import (
@@ -43,7 +43,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", o.rounds, "rounds of which the median counts")
 	flag.DurationVar(&o.pause, "pause", o.pause, "pause of the throttled cleanup")
 	flag.IntVar(&o.rate, "rate", o.rate, "first runs a second beside the cleanup")
-	parts := flag.String("parts", "delete,load,growth", "what to measure")
+	parts := flag.String("parts", "delete,load,growth,fill", "what to measure")
 	file := flag.String("json", "", "`FILE` for the figures as JSON")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -66,10 +66,10 @@ type figure struct {
 }
 
 func run(ctx context.Context, o options, parts []string, file string, out io.Writer) error {
-	all := map[string]func(context.Context, *bench, options) error{"delete": benchDelete, "load": benchLoad, "growth": benchGrowth}
+	all := map[string]func(context.Context, *bench, options) error{"delete": benchDelete, "load": benchLoad, "growth": benchGrowth, "fill": benchFill}
 	for _, part := range parts {
 		if all[part] == nil {
-			return fmt.Errorf("no part %q: delete, load or growth", part)
+			return fmt.Errorf("no part %q: delete, load, growth or fill", part)
 		}
 	}
 	b, err := start(ctx)

@@ -15,11 +15,11 @@ import (
 func TestRun_EveryPart(t *testing.T) {
 	o := options{
 		rows: 2000, live: 100, rounds: 2, batches: []int{100}, callers: 2, rate: 100, window: 200 * time.Millisecond,
-		pause: 50 * time.Millisecond, turnover: 20, ages: 4,
+		pause: 50 * time.Millisecond, turnover: 64, ages: 4,
 	}
 	file := filepath.Join(t.TempDir(), "figures.json")
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), o, []string{"delete", "load", "growth"}, file, &out))
+	require.NoError(t, run(t.Context(), o, []string{"delete", "load", "growth", "fill"}, file, &out))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	var result struct{ Figures []figure }
@@ -31,6 +31,6 @@ func TestRun_EveryPart(t *testing.T) {
 		require.Contains(t, out.String(), f.Name)
 		parts[f.Part]++
 	}
-	require.Equal(t, map[string]int{"delete": 9, "load": 4, "growth": 4}, parts)
+	require.Equal(t, map[string]int{"delete": 9, "load": 4, "growth": 4, "fill": 18}, parts)
 	require.ErrorContains(t, run(t.Context(), o, []string{"nope"}, "", &out), `no part "nope"`)
 }
