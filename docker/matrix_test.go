@@ -48,7 +48,8 @@ func matrix(t *testing.T, major string) {
 		postgres.WithUsername("owner"),
 		postgres.WithPassword("password"),
 		postgres.BasicWaitStrategies(),
-		testcontainers.WithCmdArgs("-c", "max_connections=200", "-c", "full_page_writes=off"),
+		// Nobody misses these data after a crash of the machine.
+		testcontainers.WithCmdArgs("-c", "max_connections=200", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"),
 	)
 	testcontainers.CleanupContainer(t, container, testcontainers.RemoveVolumes())
 	require.NoError(t, err)
