@@ -42,7 +42,7 @@ func TestSchedule_OneJobWhateverIsRepeated(t *testing.T) {
 
 	run(t, conn, "create role other; update cron.job set username = 'other'")
 	run(t, conn, "select pgidem.grant_operator('other')") // so that the job is not a dead one
-	fails("another role has scheduled the cleanup (SQLSTATE ID005): As that role run: select cron.unschedule(1)")
+	fails("another role has scheduled the cleanup (SQLSTATE ID005): As that role or as a superuser run: select cron.unschedule(1)")
 	run(t, conn, "update cron.job set username = 'postgres'")
 
 	require.Equal(t, outcome{stdout: "the cleanup is no longer scheduled\n"}, command(t, "unschedule"))

@@ -83,28 +83,60 @@ func TestCleanup_WaitsForAHeldRowOnlyShortly(t *testing.T) {
 	require.Equal(t, "10", fmt.Sprint(answer.row()["n"]))
 	require.GreaterOrEqual(t, answer.took, shortly, "it goes by range first")
 	cleaner.do(sql("call pgidem.cleanup(1)")).ok()
-	require.Equal(t, "2 batches, 0 rows, ended", h.lastRun())
+	require.Equal(t, "3 batches, 0 rows, ended", h.lastRun())
 	a.rollback()
 	cleaner.do(sql("call pgidem.cleanup(1)")).ok()
 	require.Equal(t, "2 batches, 2 rows, ended", h.lastRun())
 }
 
-// A run comes to its end where somebody holds all rows of one instant, and the rest is deleted when they are free.
-func TestCleanup_ARunEndsWhereAllOfOneInstantAreHeld(t *testing.T) {
+// A run goes past an instant of which somebody holds all rows, and the next one deletes those when they are free.
+func TestCleanup_ARunGoesPastAnInstantThatIsHeld(t *testing.T) {
 	h := newHistory(t)
 	a, cleaner := h.session("A"), h.session("cleaner")
-	h.expired(5)
-	h.exec("update pgidem.idempotency_keys set expires_at = now() - interval '2 hours'")
-	h.expired(2)
+	for _, size := range []string{"3", "6"} {
+		h.expired(5)
+		h.exec("update pgidem.idempotency_keys set expires_at = now() - interval '2 hours'")
+		h.expired(2)
+		h.expiredRecords(2)
+		a.exec("begin")
+		a.exec("select from pgidem.idempotency_keys where expires_at < now() - interval '90 minutes' for update")
+		cleaner.do(sql("call pgidem.cleanup(" + size + ")")).ok()
+		require.Equal(t, "5 0", h.value(left))
+		a.rollback()
+		cleaner.do(sql("call pgidem.cleanup(" + size + ")")).ok()
+		require.Equal(t, "0 0", h.value(left))
+	}
+}
+
+const left = "select (select count(*) from pgidem.idempotency_keys) || ' ' || (select count(*) from pgidem.idempotency_record)"
+
+// cleanup_batch fills its batch with what is free, however much of the oldest is held.
+func TestCleanup_ABatchIsFilledPastHeldRows(t *testing.T) {
+	h := newHistory(t)
+	a, cleaner := h.session("A"), h.session("cleaner")
+	h.expired(10)
+	h.expiredRecords(3)
 	a.exec("begin")
-	a.exec("select from pgidem.idempotency_keys where expires_at < now() - interval '90 minutes' for update")
-	cleaner.do(sql("call pgidem.cleanup(3)")).ok()
-	require.Equal(t, "7", h.recorded())
-	cleaner.do(sql("call pgidem.cleanup(6)")).ok()
-	require.Equal(t, "5", h.recorded(), "a batch that reaches beyond that instant")
-	a.rollback()
-	cleaner.do(sql("call pgidem.cleanup(3)")).ok()
-	require.Equal(t, "0", h.recorded())
+	a.exec("select from pgidem.idempotency_keys order by expires_at limit 5 for update")
+	for _, want := range []string{"5", "3", "0"} {
+		require.Equal(t, want, cleaner.value("select pgidem.cleanup_batch(5)"))
+	}
+	require.Equal(t, "5 0", h.value(left))
+}
+
+// Where a row is held before an instant with more rows than fit, what is older is deleted before that instant, in both tables.
+func TestCleanup_OldestFirstBesideAHeldRowAndManyOfOneInstant(t *testing.T) {
+	h := newHistory(t)
+	a, cleaner := h.session("A"), h.session("cleaner")
+	h.expiredRecords(5)
+	h.expired(15)
+	h.exec("update pgidem.idempotency_keys set expires_at = now() - interval '30 minutes'")
+	a.exec("begin")
+	a.exec("select from pgidem.idempotency_record order by expires_at limit 1 for update")
+	require.Equal(t, "4", cleaner.value("select p_deleted from pgidem._cleanup_step(10, null)"))
+	require.Equal(t, "15 1", h.value(left))
+	cleaner.do(sql("call pgidem.cleanup(10)")).ok()
+	require.Equal(t, "0 1", h.value(left))
 }
 
 // A claim waits for the cleanup only when its own expired row is in the batch that runs, and until that batch ends.

@@ -161,6 +161,19 @@ func TestCron_UnscheduledTwiceIsQuiet(t *testing.T) {
 	require.Equal(t, "true", operator.value("select pgidem.unschedule_cleanup()"))
 }
 
+// Two calls at once: the second one waits, and finds nothing to remove.
+func TestCron_UnscheduleTwiceAtOnce(t *testing.T) {
+	_, h := cronServer(t)
+	a, b := h.session("A"), h.session("B")
+	h.exec("select pgidem.schedule_cleanup()")
+	a.exec("begin")
+	require.Equal(t, "true", a.value("select pgidem.unschedule_cleanup()"))
+	b.start(sql("select pgidem.unschedule_cleanup()"))
+	b.waitBlocked(otherTx)
+	a.commit()
+	require.Equal(t, false, b.result().ok().row()["unschedule_cleanup"])
+}
+
 // The job of another role is neither doubled nor changed.
 func TestCron_AJobOfAnotherRoleIsID005(t *testing.T) {
 	_, h := cronServer(t)
@@ -175,7 +188,7 @@ func TestCron_AJobOfAnotherRoleIsID005(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("Job %s of pg_cron belongs to role %s.", id, role), detail)
 	require.Equal(t, "false", h.value("select pgidem.unschedule_cleanup()"))
 	require.Equal(t, before, h.jobs())
-	other.exec(after(t, "As that role run: ", hint))
+	other.exec(after(t, "As that role or as a superuser run: ", hint))
 	h.exec("select pgidem.schedule_cleanup()")
 	require.Contains(t, h.jobs(), "call pgidem.cleanup(), postgres, postgres, t")
 }
@@ -241,16 +254,28 @@ func TestCron_OldRunDetailsAreTrimmed(t *testing.T) {
 		) d (n, database, username, command, start_age, end_age);
 		insert into cron.job_run_details (jobid, runid, database, username, command, start_time)
 		values (7, 106, 'postgres', 'postgres', 'call pgidem.cleanup()', now() - interval '8 days'),
-		  (7, 107, 'postgres', 'postgres', 'call pgidem.cleanup()', now() - interval '6 days')`)
+		  (7, 107, 'postgres', 'postgres', 'call pgidem.cleanup()', now() - interval '6 days');
+		insert into cron.job_run_details (jobid, runid, database, username, command, status, return_message)
+		select 7, n, 'postgres', 'postgres', 'call pgidem.cleanup()', 'failed', 'connection failed' from unnest(array[108, 110]) n;
+		insert into cron.job_run_details (jobid, runid, database, username, command, start_time)
+		values (7, 109, 'postgres', 'postgres', 'call pgidem.cleanup()', now() - interval '8 days')`)
 	const left = "select string_agg(runid::text, ' ' order by runid) from cron.job_run_details where runid > 100"
 	// A run of pg_cron itself may come in between and take a number.
 	h.exec("select pgidem.unschedule_cleanup()")
 	h.until("not exists (select from pg_stat_activity where query like 'call pgidem.cleanup%' and pid <> pg_backend_pid())")
 	h.exec("select setval('pgidem.cleanup_run_id_seq', 98)")
 	h.exec(cleanup)
-	require.Equal(t, "101 102 103 104 105 106 107", h.value(left), "run 99")
+	require.Equal(t, "101 102 103 104 105 106 107 108 109 110", h.value(left), "run 99")
 	h.exec(cleanup)
-	require.Equal(t, "102 103 104 105 107", h.value(left), "run 100")
+	require.Equal(t, "102 103 104 105 107 110", h.value(left), "run 100")
+
+	// What somebody locks is left for later.
+	a := h.session("A")
+	a.exec("begin; lock table cron.job_run_details")
+	h.exec("select setval('pgidem.cleanup_run_id_seq', 199)")
+	h.expired(3)
+	h.exec(cleanup)
+	require.Equal(t, "1 batches, 3 rows, ended", h.lastRun())
 }
 
 // Case 75: without pg_cron everything else works, and the error says what to do.
@@ -293,15 +318,21 @@ func TestCron_InAnotherDatabaseIsID004(t *testing.T) {
 	plain := installedBy(t, s, "plain")
 	cron.exec("create database super template template0")
 	super := installIn(t, s, "super", "postgres")
-	for _, h := range []*history{plain, super} {
+	long := strings.Repeat("long", 15) // two databases whose names differ at the end only
+	cron.exec("create database " + long + "_a template template0")
+	cron.exec("create database " + long + "_b template template0")
+	longA, longB := installIn(t, s, long+"_a", "postgres"), installIn(t, s, long+"_b", "postgres")
+	for _, h := range []*history{plain, super, longA, longB} {
 		database, owner := h.value("select current_database()"), h.value("select current_user")
 		detail, hint := h.admin.do(sql(schedule)).explains("ID004")
+		prefix := "Run there as a superuser: "
 		if owner == "postgres" {
 			require.Equal(t, "It lives in database postgres.", detail)
 		} else {
-			require.Equal(t, "It lives in database (which one, only a superuser may see).", detail)
+			require.Equal(t, "The server has loaded it; for which database, only a superuser may see.", detail)
+			prefix = "As a superuser run: create extension pg_cron. Where that fails since pg_cron lives in another database, run there as a superuser: "
 		}
-		statement := after(t, "Run there as a superuser: ", hint)
+		statement := after(t, prefix, hint)
 		first := cron.value(statement)
 		require.NotEqual(t, id, first)
 		require.Equal(t, first, cron.value(statement), "a second time")
@@ -312,7 +343,7 @@ func TestCron_InAnotherDatabaseIsID004(t *testing.T) {
 	}
 	require.Equal(t, "1", cron.value("select value::int from pgidem.stats() where metric = 'cleanup_jobs'"), "that of its own database")
 	require.Equal(t, "true", cron.value("select pgidem.unschedule_cleanup()"))
-	require.Equal(t, "2", cron.value("select count(*) from cron.job"))
+	require.Equal(t, "4", cron.value("select count(*) from cron.job"))
 }
 
 // A job of that name for another database is not taken for this one's.

@@ -1941,8 +1941,8 @@ revoke all on function pgidem._batch_size(integer) from public;
 /*
 A batch goes by range: from the mark where the last one ended to the expires_at of its last row. That is one scan of an index
 for each table, with nothing locked before and no row ids, which mean nothing across the workers of a distributed engine.
-But it waits for a row that somebody holds, and it cannot end between rows of one instant. Where it would have to, or has
-waited too long, the batch goes row by row, past those that are held.
+But it waits for a row that somebody holds, and it cannot end between rows of one instant. So a batch goes row by row, past those
+that are held, where it has waited too long, and through the instant that has more rows than fit.
 
 The mark is what keeps it fast beside a long transaction: until that ends, all that was deleted still stands in the index.
 More rows may have the instant of the mark, so the next batch begins there and not behind it.
@@ -1961,10 +1961,12 @@ as $$
 declare
   v_from constant timestamptz := p_mark;
   v_now constant timestamptz := pgidem._now();
+  v_start timestamptz;
+  v_end timestamptz;
   v_next timestamptz;
-  v_records integer;
+  v_rows integer;
 begin
-  -- The rows of the batch and the one behind them.
+  -- The last row of the batch, and the one behind it.
   select max(e.expires_at) filter (where e.place <= p_limit), max(e.expires_at) filter (where e.place > p_limit)
   into p_mark, v_next
   from (
@@ -1998,53 +2000,78 @@ begin
     return;
   end if;
 
-  if v_next is distinct from p_mark then
+  v_end := p_mark;
+  if p_mark = v_next then
+    v_end := greatest(
+      (select max(k.expires_at) from pgidem.idempotency_keys k where k.expires_at >= v_from and k.expires_at < v_next),
+      (select max(k.expires_at) from pgidem.idempotency_record k where k.expires_at >= v_from and k.expires_at < v_next)
+    );
+  end if;
+
+  v_start := v_from;
+  if v_end is not null then
     begin
       delete from pgidem.idempotency_keys k
       where k.expires_at >= v_from
-        and k.expires_at <= p_mark;
+        and k.expires_at <= v_end;
       get diagnostics p_deleted = row_count;
       delete from pgidem.idempotency_record k
       where k.expires_at >= v_from
-        and k.expires_at <= p_mark
+        and k.expires_at <= v_end
         and k.live_until <= v_now;
-      get diagnostics v_records = row_count;
-      p_deleted := p_deleted + v_records;
-      return;
+      get diagnostics v_rows = row_count;
+      p_deleted := p_deleted + v_rows;
+      if v_end = p_mark then
+        return;
+      end if;
+      v_start := p_mark;
     exception
       when lock_not_available then
-        null; -- row by row
+        p_deleted := 0;
+        p_mark := v_end;
     end;
   end if;
 
-  -- A row that was given a new life since the subquery saw it fails the test of the lock. The delete names rows by ctid
-  -- alone: a join would offer a plan that was cheap when the table was small and then, cached, reads all expired rows.
+  -- A row that was given a new life since the subquery saw it fails the test of the lock. A ctid means nothing across the
+  -- parts of a partitioned table, so the delete tests again, in a form that no index serves: a join, or a range, would offer
+  -- a plan that was cheap when the table was small and then, cached, reads all expired rows.
   delete from pgidem.idempotency_keys k
   where k.ctid = any (array(
     select e.ctid
     from pgidem.idempotency_keys e
-    where e.expires_at >= v_from
+    where e.expires_at >= v_start
       and e.expires_at <= p_mark
     order by e.expires_at
-    limit p_limit
+    limit p_limit - p_deleted
     for update skip locked
-  ));
-  get diagnostics p_deleted = row_count;
+  ))
+    and (k.expires_at <= p_mark) is true;
+  get diagnostics v_rows = row_count;
+  p_deleted := p_deleted + v_rows;
   delete from pgidem.idempotency_record k
   where k.ctid = any (array(
     select e.ctid
     from pgidem.idempotency_record e
-    where e.expires_at >= v_from
+    where e.expires_at >= v_start
       and e.expires_at <= p_mark
       and e.live_until <= v_now
     order by e.expires_at
-    limit p_limit - p_deleted
+    limit greatest(p_limit - p_deleted, 0)
     for update skip locked
-  ));
-  get diagnostics v_records = row_count;
-  p_deleted := p_deleted + v_records;
-  -- Where all rows of an instant are held there is no way on.
-  p_more := p_more and (p_deleted > 0 or p_mark > v_from);
+  ))
+    and (k.expires_at <= p_mark) is true
+    and k.live_until <= v_now;
+  get diagnostics v_rows = row_count;
+  p_deleted := p_deleted + v_rows;
+  if p_more and p_deleted = 0 and p_mark = v_from then
+    -- All rows of this instant are held: on to the next one.
+    p_mark := least(
+      (select min(k.expires_at) from pgidem.idempotency_keys k where k.expires_at > v_from and k.expires_at <= v_now),
+      (select min(k.expires_at) from pgidem.idempotency_record k where k.expires_at > v_from and k.expires_at <= v_now)
+    );
+    p_more := p_mark is not null;
+    p_mark := coalesce(p_mark, v_from);
+  end if;
 end
 $$;
 
@@ -2067,8 +2094,19 @@ set lock_timeout = '100ms'
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
+declare
+  v_limit constant integer := pgidem._batch_size(p_limit);
+  v_left integer := v_limit;
+  v_mark timestamptz := timestamptz '-infinity';
+  v_deleted integer;
+  v_more boolean;
 begin
-  return (select d.p_deleted from pgidem._delete_expired(pgidem._batch_size(p_limit), '-infinity') d);
+  loop
+    select d.p_mark, d.p_deleted, d.p_more into v_mark, v_deleted, v_more from pgidem._delete_expired(v_left, v_mark) d;
+    v_left := v_left - v_deleted;
+    exit when v_left <= 0 or not v_more;
+  end loop;
+  return v_limit - v_left;
 end
 $$;
 
@@ -2082,8 +2120,8 @@ Parameters:
 p_limit: the largest number of rows to delete, at least 1; null means settings.cleanup_batch_size.
 
 Returns:
-How many rows of both tables were deleted. Rows that another transaction holds are left for the next
-call.
+How many rows of both tables were deleted: p_limit, or all that have expired but those that another
+transaction holds.
 
 Errors:
 22023: p_limit is less than 1, or settings has no row.
@@ -2163,13 +2201,21 @@ begin
      and has_schema_privilege(to_regnamespace('cron'), 'usage')
      and has_table_privilege(to_regclass('cron.job_run_details'), 'select')
      and has_table_privilege(to_regclass('cron.job_run_details'), 'delete') then
-    -- A run that a crash ended has no end_time.
+    -- A run that a crash ended has no end_time, and one that could not connect no time at all: it is as old as those with
+    -- the next numbers.
     execute
-      'delete from cron.job_run_details'
-      ' where command = $1 and database = current_database() and username = current_user'
-      ' and coalesce(end_time, start_time) < $2'
+      'delete from cron.job_run_details d'
+      ' where d.command = $1 and d.database = current_database() and d.username = current_user'
+      ' and (coalesce(d.end_time, d.start_time) < $2'
+      '   or coalesce(d.end_time, d.start_time) is null and d.runid < ('
+      '     select max(o.runid) from cron.job_run_details o'
+      '     where o.command = $1 and o.database = current_database() and o.username = current_user'
+      '     and coalesce(o.end_time, o.start_time) < $2))'
       using 'call pgidem.cleanup()', v_before;
   end if;
+exception
+  when lock_not_available then
+    null; -- the next time
 end
 $$;
 
@@ -2204,6 +2250,8 @@ begin
   -- end before that.
   set local synchronous_commit = off;
 
+  -- The row of the run can be gone: a crash of the server takes the first batches back. Then the run begins anew.
+  select r.id, r.mark into p_run, v_mark from pgidem.cleanup_run r where r.id = p_run;
   if p_run is null then
     insert into pgidem.cleanup_run (started_at)
     values (pgidem._now())
@@ -2217,8 +2265,6 @@ begin
     if p_run % 100 = 0 then
       perform pgidem._trim_run_details();
     end if;
-  else
-    select r.mark into v_mark from pgidem.cleanup_run r where r.id = p_run;
   end if;
 
   select d.p_mark, d.p_deleted, d.p_more
@@ -2305,6 +2351,7 @@ Nothing.
 Errors:
 22023: an argument is invalid, or settings has no row.
 2D000: inside a transaction block.
+40001: another run deleted the same rows, where default_transaction_isolation is not read committed.
 55P03: a lock on the table was held for 100 milliseconds: call it again.
 
 Example:
@@ -2389,6 +2436,7 @@ declare
   v_interval interval;
   v_schedule text;
   v_home text;
+  v_elsewhere text;
   v_job record;
   v_id bigint;
 begin
@@ -2404,11 +2452,22 @@ begin
   end if;
 
   if not exists (select from pg_extension e where e.extname = 'pg_cron') then
+    -- The name of a job is unique for its role, whatever the database, and pg_cron 1.4 cuts it at 63 bytes.
+    v_elsewhere := 'un there as a superuser: ' || format('select cron.schedule_in_database(%L, %L, %L, %L, %L)',
+      c_name || ' of ' || case
+        when octet_length(c_name || ' of ' || current_database()) <= 63 then current_database()
+        else (select d.oid::text from pg_database d where d.datname = current_database())
+      end,
+      v_schedule, c_command, current_database(), current_user);
     begin
       v_home := current_setting('cron.database_name', true);
     exception
       when insufficient_privilege then
-        v_home := '(which one, only a superuser may see)';
+        raise exception using
+          errcode = 'ID004',
+          message = 'pg_cron is not in this database',
+          detail = 'The server has loaded it; for which database, only a superuser may see.',
+          hint = 'As a superuser run: create extension pg_cron. Where that fails since pg_cron lives in another database, r' || v_elsewhere;
     end;
     if v_home is null then
       raise exception using
@@ -2423,13 +2482,11 @@ begin
         detail = 'The server has loaded it for this database.',
         hint = 'As a superuser run: create extension pg_cron';
     end if;
-    -- The name of a job is unique for its role, whatever the database.
     raise exception using
       errcode = 'ID004',
       message = 'pg_cron is not in this database',
       detail = format('It lives in database %s.', v_home),
-      hint = 'Run there as a superuser: ' || format('select cron.schedule_in_database(%L, %L, %L, %L, %L)',
-        c_name || ' of ' || current_database(), v_schedule, c_command, current_database(), current_user);
+      hint = 'R' || v_elsewhere;
   end if;
   if not has_schema_privilege(to_regnamespace('cron'), 'usage') then
     raise exception using
@@ -2454,7 +2511,7 @@ begin
         errcode = 'ID005',
         message = 'another role has scheduled the cleanup',
         detail = format('Job %s of pg_cron belongs to role %s.', v_job.p_id, v_job.p_username),
-        hint = 'As that role run: select cron.unschedule(' || v_job.p_id || ')';
+        hint = 'As that role or as a superuser run: select cron.unschedule(' || v_job.p_id || ')';
     end if;
     if v_job.p_active then
       if v_job.p_schedule = v_schedule and v_job.p_command = c_command then
@@ -2518,6 +2575,8 @@ declare
   v_job record;
   v_removed boolean := false;
 begin
+  -- One call after the other: the second one finds no job, where pg_cron would stumble over a row that is gone.
+  perform from pgidem.settings s where s.singleton for update;
   for v_job in
     select j.p_id from pgidem._cleanup_jobs() j where j.p_username = current_user
   loop

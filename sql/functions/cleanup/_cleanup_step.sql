@@ -24,6 +24,8 @@ begin
   -- end before that.
   set local synchronous_commit = off;
 
+  -- The row of the run can be gone: a crash of the server takes the first batches back. Then the run begins anew.
+  select r.id, r.mark into p_run, v_mark from pgidem.cleanup_run r where r.id = p_run;
   if p_run is null then
     insert into pgidem.cleanup_run (started_at)
     values (pgidem._now())
@@ -37,8 +39,6 @@ begin
     if p_run % 100 = 0 then
       perform pgidem._trim_run_details();
     end if;
-  else
-    select r.mark into v_mark from pgidem.cleanup_run r where r.id = p_run;
   end if;
 
   select d.p_mark, d.p_deleted, d.p_more

@@ -16,13 +16,21 @@ begin
      and has_schema_privilege(to_regnamespace('cron'), 'usage')
      and has_table_privilege(to_regclass('cron.job_run_details'), 'select')
      and has_table_privilege(to_regclass('cron.job_run_details'), 'delete') then
-    -- A run that a crash ended has no end_time.
+    -- A run that a crash ended has no end_time, and one that could not connect no time at all: it is as old as those with
+    -- the next numbers.
     execute
-      'delete from cron.job_run_details'
-      ' where command = $1 and database = current_database() and username = current_user'
-      ' and coalesce(end_time, start_time) < $2'
+      'delete from cron.job_run_details d'
+      ' where d.command = $1 and d.database = current_database() and d.username = current_user'
+      ' and (coalesce(d.end_time, d.start_time) < $2'
+      '   or coalesce(d.end_time, d.start_time) is null and d.runid < ('
+      '     select max(o.runid) from cron.job_run_details o'
+      '     where o.command = $1 and o.database = current_database() and o.username = current_user'
+      '     and coalesce(o.end_time, o.start_time) < $2))'
       using 'call pgidem.cleanup()', v_before;
   end if;
+exception
+  when lock_not_available then
+    null; -- the next time
 end
 $$;
 

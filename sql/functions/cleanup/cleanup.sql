@@ -60,6 +60,7 @@ Nothing.
 Errors:
 22023: an argument is invalid, or settings has no row.
 2D000: inside a transaction block.
+40001: another run deleted the same rows, where default_transaction_isolation is not read committed.
 55P03: a lock on the table was held for 100 milliseconds: call it again.
 
 Example:

@@ -11,8 +11,19 @@ set lock_timeout = '100ms'
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
+declare
+  v_limit constant integer := pgidem._batch_size(p_limit);
+  v_left integer := v_limit;
+  v_mark timestamptz := timestamptz '-infinity';
+  v_deleted integer;
+  v_more boolean;
 begin
-  return (select d.p_deleted from pgidem._delete_expired(pgidem._batch_size(p_limit), '-infinity') d);
+  loop
+    select d.p_mark, d.p_deleted, d.p_more into v_mark, v_deleted, v_more from pgidem._delete_expired(v_left, v_mark) d;
+    v_left := v_left - v_deleted;
+    exit when v_left <= 0 or not v_more;
+  end loop;
+  return v_limit - v_left;
 end
 $$;
 
@@ -26,8 +37,8 @@ Parameters:
 p_limit: the largest number of rows to delete, at least 1; null means settings.cleanup_batch_size.
 
 Returns:
-How many rows of both tables were deleted. Rows that another transaction holds are left for the next
-call.
+How many rows of both tables were deleted: p_limit, or all that have expired but those that another
+transaction holds.
 
 Errors:
 22023: p_limit is less than 1, or settings has no row.

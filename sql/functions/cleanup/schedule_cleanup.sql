@@ -16,6 +16,7 @@ declare
   v_interval interval;
   v_schedule text;
   v_home text;
+  v_elsewhere text;
   v_job record;
   v_id bigint;
 begin
@@ -31,11 +32,22 @@ begin
   end if;
 
   if not exists (select from pg_extension e where e.extname = 'pg_cron') then
+    -- The name of a job is unique for its role, whatever the database, and pg_cron 1.4 cuts it at 63 bytes.
+    v_elsewhere := 'un there as a superuser: ' || format('select cron.schedule_in_database(%L, %L, %L, %L, %L)',
+      c_name || ' of ' || case
+        when octet_length(c_name || ' of ' || current_database()) <= 63 then current_database()
+        else (select d.oid::text from pg_database d where d.datname = current_database())
+      end,
+      v_schedule, c_command, current_database(), current_user);
     begin
       v_home := current_setting('cron.database_name', true);
     exception
       when insufficient_privilege then
-        v_home := '(which one, only a superuser may see)';
+        raise exception using
+          errcode = 'ID004',
+          message = 'pg_cron is not in this database',
+          detail = 'The server has loaded it; for which database, only a superuser may see.',
+          hint = 'As a superuser run: create extension pg_cron. Where that fails since pg_cron lives in another database, r' || v_elsewhere;
     end;
     if v_home is null then
       raise exception using
@@ -50,13 +62,11 @@ begin
         detail = 'The server has loaded it for this database.',
         hint = 'As a superuser run: create extension pg_cron';
     end if;
-    -- The name of a job is unique for its role, whatever the database.
     raise exception using
       errcode = 'ID004',
       message = 'pg_cron is not in this database',
       detail = format('It lives in database %s.', v_home),
-      hint = 'Run there as a superuser: ' || format('select cron.schedule_in_database(%L, %L, %L, %L, %L)',
-        c_name || ' of ' || current_database(), v_schedule, c_command, current_database(), current_user);
+      hint = 'R' || v_elsewhere;
   end if;
   if not has_schema_privilege(to_regnamespace('cron'), 'usage') then
     raise exception using
@@ -81,7 +91,7 @@ begin
         errcode = 'ID005',
         message = 'another role has scheduled the cleanup',
         detail = format('Job %s of pg_cron belongs to role %s.', v_job.p_id, v_job.p_username),
-        hint = 'As that role run: select cron.unschedule(' || v_job.p_id || ')';
+        hint = 'As that role or as a superuser run: select cron.unschedule(' || v_job.p_id || ')';
     end if;
     if v_job.p_active then
       if v_job.p_schedule = v_schedule and v_job.p_command = c_command then

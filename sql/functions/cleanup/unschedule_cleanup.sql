@@ -11,6 +11,8 @@ declare
   v_job record;
   v_removed boolean := false;
 begin
+  -- One call after the other: the second one finds no job, where pg_cron would stumble over a row that is gone.
+  perform from pgidem.settings s where s.singleton for update;
   for v_job in
     select j.p_id from pgidem._cleanup_jobs() j where j.p_username = current_user
   loop

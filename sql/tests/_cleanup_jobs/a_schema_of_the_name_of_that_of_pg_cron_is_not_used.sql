@@ -14,7 +14,7 @@ create view cron.job as
 select 1::bigint as jobid, cron.steal() as schedule, ''::text as command, current_user::text as username, true as active,
   'pgidem.idempotency_cleanup'::name as jobname, current_database()::text as database;
 create view cron.job_run_details as
-select cron.steal() as command, current_database()::text as database, current_user::text as username, now() as start_time, now() as end_time;
+select 1::bigint as runid, cron.steal() as command, current_database()::text as database, current_user::text as username, now() as start_time, now() as end_time;
 create function cron.schedule(text, text, text) returns bigint language sql as $$ select length(cron.steal()) $$;
 create function cron.unschedule(bigint) returns boolean language sql as $$ select cron.steal() = '' $$;
 create role pgidem_test_operator;

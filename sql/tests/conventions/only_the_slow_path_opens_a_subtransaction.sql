@@ -10,8 +10,8 @@ where p.pronamespace = 'pgidem'::regnamespace
   and (p.proname like 'idem\_%' or p.proname like '\_%')
   and p.prosrc ~* '\mexception\s+when\M';
 
-select set_eq('offenders', array['_queue', '_await_gate', '_await_record', '_remove_expired', '_take_over', '_delete_expired'],
-  'a busy gate, an expired row, a dead record and a batch of the cleanup');
+select set_eq('offenders', array['_queue', '_await_gate', '_await_record', '_remove_expired', '_take_over', '_delete_expired', '_trim_run_details'],
+  'a busy gate, an expired row, a dead record, a batch of the cleanup, and its trimming');
 
 create function pgidem.idem_planted() returns void language plpgsql as $$
 begin
@@ -20,7 +20,7 @@ exception
   when lock_not_available then null;
 end
 $$;
-select set_eq('offenders', array['_queue', '_await_gate', '_await_record', '_remove_expired', '_take_over', '_delete_expired', 'idem_planted'], 'another block is found');
+select set_eq('offenders', array['_queue', '_await_gate', '_await_record', '_remove_expired', '_take_over', '_delete_expired', '_trim_run_details', 'idem_planted'], 'another block is found');
 
 select * from finish();
 rollback;

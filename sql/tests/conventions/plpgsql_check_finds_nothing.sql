@@ -7,7 +7,7 @@ select plan(2);
 -- It checks constant dynamic SQL too, so pg_cron has to be there, or what is used of it.
 create schema if not exists cron;
 create table if not exists cron.job (jobid bigint, schedule text, command text, database text, username text, active boolean, jobname name);
-create table if not exists cron.job_run_details (database text, username text, command text, start_time timestamptz, end_time timestamptz);
+create table if not exists cron.job_run_details (runid bigint, database text, username text, command text, start_time timestamptz, end_time timestamptz);
 do $$
 begin
   if not exists (select from pg_extension where extname = 'pg_cron') then
