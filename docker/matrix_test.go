@@ -26,13 +26,23 @@ const limit, interval = time.Minute, 50 * time.Millisecond
 
 // TestPostgreSQL runs everything on each version that the variable VERSIONS names.
 func TestPostgreSQL(t *testing.T) {
-	for _, major := range strings.Fields(cmp.Or(os.Getenv("VERSIONS"), "15 17 18")) {
-		t.Run(major, func(t *testing.T) { matrix(t, major) })
+	versions := strings.Fields(cmp.Or(os.Getenv("VERSIONS"), "15 17 18"))
+	bases := make([]string, len(versions))
+	made := t.Run("base images", func(t *testing.T) {
+		for i, major := range versions {
+			t.Run(major, func(t *testing.T) {
+				t.Parallel()
+				bases[i] = baseImage(t, major)
+			})
+		}
+	})
+	require.True(t, made)
+	for i, major := range versions {
+		t.Run(major, func(t *testing.T) { matrix(t, major, bases[i]) })
 	}
 }
 
-func matrix(t *testing.T, major string) {
-	base := baseImage(t, major)
+func matrix(t *testing.T, major, base string) {
 	container, err := postgres.Run(t.Context(), "",
 		testcontainers.WithDockerfile(testcontainers.FromDockerfile{
 			Context:        "..",
