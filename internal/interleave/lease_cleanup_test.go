@@ -233,13 +233,13 @@ func TestLeaseForget_BothTablesOrNone(t *testing.T) {
 // Case 74: neither finishing nor renewing changes an index, so nearly every update stays on its page.
 func TestLeaseStorage_NineTenthsOfTheUpdatesAreHOT(t *testing.T) {
 	h := newRecordHistory(t)
-	const pairs = 5_000
+	const pairs = 1_000
 	h.exec(`
 		do $$
 		declare
 		  v_token bigint;
 		begin
-		  for i in 1 .. 5000 loop
+		  for i in 1 .. 1000 loop
 		    v_token := (pgidem.idem_claim('alice', i::text, sha256('the request'))).token;
 		    commit;
 		    perform pgidem.idem_renew('alice', i::text, v_token, interval '11 minutes');

@@ -11,13 +11,13 @@ import (
 // is the last row of a page.
 func TestStorage_NineTenthsOfTheUpdatesAreHOT(t *testing.T) {
 	h := newHistory(t)
-	const pairs = 10_000
+	const pairs = 2_000
 	h.exec(`
 		do $$
 		declare
 		  v_key uuid;
 		begin
-		  for i in 1 .. 10000 loop
+		  for i in 1 .. 2000 loop
 		    v_key := gen_random_uuid();
 		    perform pgidem.idem_begin('` + h.principal + `', v_key, 'test', sha256('the request'));
 		    perform pgidem.idem_complete('` + h.principal + `', v_key, 201, jsonb_build_object('id', v_key, 'text', repeat('x', 150)));
