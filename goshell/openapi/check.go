@@ -43,9 +43,9 @@ var mends = map[Rule]string{
 	RuleHeaderCase:      "write " + keyHeader + ", as every document and client does",
 	RuleHeaderTwice:     "keep one: the names of headers have no case",
 	RuleQuery:           "move it into the request body, or take the key off the operation",
-	RuleRequestBody:     "take application/json only, or serve the operation in another mode (--mode) or without a key",
+	RuleRequestBody:     "take application/json only, or serve the operation in a mode that stores any body (--mode), or without a key",
 	RuleMultipart:       "take another media type, or leave the path out (--except) here and in the shell",
-	RuleResponseBody:    "answer application/json or no content, or serve the operation in another mode (--mode) or without a key",
+	RuleResponseBody:    "answer application/json or no content, or serve the operation in a mode that stores any body (--mode), or without a key",
 	RuleETag:            "give the schema a required integer member version, or drop the header: a replay makes the ETag of that member",
 	RuleResponseMissing: "run pgidem openapi annotate, or describe the response",
 	RuleReplayHeader:    "run pgidem openapi annotate, or declare the header on the response",
@@ -106,7 +106,8 @@ func (v Violations) Error() string {
 }
 
 func (o *operation) violation(at node, rule Rule, format string, args ...any) Violation {
-	return Violation{at.doc.name, at.Line, at.Column, o.id, o.method, o.path, rule, fmt.Sprintf(format, args...), rule.Mend()}
+	line, column := at.doc.position(at.Node)
+	return Violation{at.doc.name, line, column, o.id, o.method, o.path, rule, fmt.Sprintf(format, args...), rule.Mend()}
 }
 
 // Check returns every violation of the description, in the order of its lines.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
@@ -17,6 +19,7 @@ type document struct {
 	text  []byte
 	root  *yaml.Node
 	lines []int // where each line starts, as the parser counts lines
+	shown []int // where each line starts, as editors count lines
 }
 
 const byteOrderMark = "\ufeff"
@@ -32,7 +35,9 @@ func parse(name string, text []byte) (*document, error) {
 	if tree.Kind != yaml.DocumentNode || len(tree.Content) != 1 || tree.Content[0].Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("openapi: %s is not a mapping: want an OpenAPI description or a part of one", name)
 	}
-	d := &document{name: name, text: text, root: tree.Content[0], lines: lineStarts(text)}
+	d := &document{name: name, text: text, root: tree.Content[0]}
+	d.lines = lineStarts(text, "\r\n\u0085\u2028\u2029")
+	d.shown = lineStarts(text, "\r\n")
 	return d, d.checkKeys(d.root)
 }
 
@@ -55,13 +60,18 @@ func withoutSurrogates(text []byte) []byte {
 // checkKeys refuses a mapping that has a key twice, of which programs take one or the other.
 func (d *document) checkKeys(n *yaml.Node) error {
 	if n.Kind == yaml.MappingNode {
-		lines := make(map[string]int, len(n.Content)/2)
+		keys := make(map[string]*yaml.Node, len(n.Content)/2)
 		for i := 0; i < len(n.Content); i += 2 {
 			key := n.Content[i]
-			if line := lines[key.Value]; key.Kind == yaml.ScalarNode && line != 0 && key.Tag != mergeTag {
-				return fmt.Errorf("openapi: %s:%d: the key %q is there twice, first in line %d: remove one", d.name, key.Line, key.Value, line)
+			if key.Kind != yaml.ScalarNode || key.Tag == mergeTag {
+				continue
 			}
-			lines[key.Value] = key.Line
+			if keys[key.Value] != nil {
+				first, _ := d.position(keys[key.Value])
+				again, _ := d.position(key)
+				return fmt.Errorf("openapi: %s:%d: the key %q is there twice, first in line %d: remove one", d.name, again, key.Value, first)
+			}
+			keys[key.Value] = key
 		}
 	}
 	for _, child := range n.Content {
@@ -72,8 +82,8 @@ func (d *document) checkKeys(n *yaml.Node) error {
 	return nil
 }
 
-// lineStarts finds the lines that the parser counts: YAML has more line breaks than an editor.
-func lineStarts(text []byte) []int {
+// lineStarts finds where lines start that end with one of some characters, or with CR LF.
+func lineStarts(text []byte, breaks string) []int {
 	start := 0
 	if bytes.HasPrefix(text, []byte(byteOrderMark)) {
 		start = len(byteOrderMark)
@@ -82,17 +92,33 @@ func lineStarts(text []byte) []int {
 	for i := start; i < len(text); {
 		r, size := utf8.DecodeRune(text[i:])
 		i += size
-		switch r {
-		case '\r':
-			if i < len(text) && text[i] == '\n' {
-				i++
-			}
-			starts = append(starts, i)
-		case '\n', '\u0085', '\u2028', '\u2029':
+		if r == '\r' && i < len(text) && text[i] == '\n' {
+			i++
+		}
+		if strings.ContainsRune(breaks, r) {
 			starts = append(starts, i)
 		}
 	}
 	return starts
+}
+
+// lineOf returns the index of the line in which a position lies.
+func lineOf(lines []int, at int) int {
+	i, found := slices.BinarySearch(lines, at)
+	if !found {
+		i--
+	}
+	return max(i, 0)
+}
+
+// position returns where an editor shows a node.
+func (d *document) position(n *yaml.Node) (line, column int) {
+	at, err := d.offset(n)
+	if err != nil {
+		return n.Line, n.Column
+	}
+	line = lineOf(d.shown, at)
+	return line + 1, utf8.RuneCount(d.text[d.shown[line]:at]) + 1
 }
 
 var errPosition = errors.New("a position is outside of the text")

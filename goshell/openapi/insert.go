@@ -36,7 +36,8 @@ func (d *document) insert(additions []addition) ([]byte, error) {
 	for i, n := range order {
 		var err error
 		if insertions[i], err = d.place(n, members[n]); err != nil {
-			return nil, fmt.Errorf("openapi: %s:%d: %q cannot be added: %w: add it by hand", d.name, n.Line, members[n][0].key, err)
+			line, _ := d.position(n)
+			return nil, fmt.Errorf("openapi: %s:%d: %q cannot be added: %w: add it by hand", d.name, line, members[n][0].key, err)
 		}
 	}
 	slices.SortFunc(insertions, func(a, b insertion) int { return cmp.Compare(a.at, b.at) })
@@ -189,15 +190,15 @@ func (d *document) placeInFlow(n *yaml.Node, at int, members []member) (insertio
 		return insertion{}, err
 	}
 	if len(n.Content) == 0 {
-		indent, ok := d.flowIndent(d.root)
-		if !ok || n == d.root {
-			text, err := flow(members, "", "", ", ")
-			return insertion{open, text}, err
-		}
 		line := d.text[d.lines[d.lineOf(open)]:open]
-		outer := d.lineBreak() + string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
-		text, err := flow(members, outer+indent, indent, ",")
-		return insertion{open, text + outer}, err
+		indent, ok := d.flowIndent(d.root)
+		if match := alone.FindSubmatch(line); ok && match != nil {
+			outer := d.lineBreak() + string(match[1])
+			text, err := flow(members, outer+indent, indent, ",")
+			return insertion{open, text + outer}, err
+		}
+		text, err := flow(members, "", "", ", ")
+		return insertion{open, text}, err
 	}
 	first, err := d.offset(n.Content[0])
 	if err != nil {
@@ -224,6 +225,9 @@ func (d *document) placeInFlow(n *yaml.Node, at int, members []member) (insertio
 }
 
 var opening = regexp.MustCompile(`^(?:[&!]\S*\s+)*[{\[]`)
+
+// alone matches what stands in front of a collection that has a line of JSON for itself and its key.
+var alone = regexp.MustCompile(`^([ \t]*)"[^"]*"[ \t]*:[ \t]*[{\[]$`)
 
 // bracket returns the position behind the bracket that opens a collection, whose anchor and tag stand in front of it.
 func (d *document) bracket(at int) (int, error) {
@@ -252,14 +256,7 @@ func (d *document) flowIndent(n *yaml.Node) (string, bool) {
 	return indent, first > 0 && d.lineOf(first) > n.Line-1 && strings.Trim(indent, " \t") == ""
 }
 
-// lineOf returns the index of the line in which a position lies.
-func (d *document) lineOf(at int) int {
-	i, found := slices.BinarySearch(d.lines, at)
-	if !found {
-		i--
-	}
-	return max(i, 0)
-}
+func (d *document) lineOf(at int) int { return lineOf(d.lines, at) }
 
 func (d *document) isBlankOrComment(line int) bool {
 	text := bytes.TrimSpace(d.text[d.lines[line]:d.lines[line+1]])
@@ -310,27 +307,24 @@ func (d *document) block(members []member, indent string) (string, error) {
 // spreads a value over lines.
 func flow(members []member, before, unit, separator string) (string, error) {
 	lineBreak := strings.TrimRight(before, " \t")
+	lines := strings.NewReplacer("\n", lineBreak)
+	if unit == "" {
+		lines = strings.NewReplacer(",\n", ", ", "\n", "")
+	}
 	var all []string
 	for _, m := range members {
-		var text bytes.Buffer
+		var text, indented bytes.Buffer
 		encoder := json.NewEncoder(&text)
 		encoder.SetEscapeHTML(false)
-		if unit != "" {
-			encoder.SetIndent(strings.TrimPrefix(before, lineBreak), unit)
-		}
 		if err := encoder.Encode(m.value); err != nil {
 			return "", err
 		}
-		value := strings.TrimSuffix(text.String(), "\n")
-		if unit != "" {
-			value = strings.ReplaceAll(value, "\n", lineBreak)
+		if err := json.Indent(&indented, text.Bytes(), strings.TrimPrefix(before, lineBreak), unit); err != nil {
+			return "", err
 		}
+		value := lines.Replace(strings.TrimSpace(indented.String()))
 		if m.key != "" {
-			key, err := json.Marshal(m.key)
-			if err != nil {
-				return "", err
-			}
-			value = string(key) + ": " + value
+			value = fmt.Sprintf("%q: %s", m.key, value)
 		}
 		all = append(all, before+value)
 	}
