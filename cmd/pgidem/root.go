@@ -80,7 +80,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "pgidem: %s\n", explain(err))
 		return exitFailure
 	default:
-		fmt.Fprintf(stderr, "pgidem: %s (see %s --help)\n", oneLine(err.Error()), cmd.CommandPath())
+		fmt.Fprintf(stderr, "pgidem: %s (see %s --help)\n", oneLine(withoutPackage(err)), cmd.CommandPath())
 		return exitUsage
 	}
 }

@@ -252,7 +252,7 @@ func TestLoad_SaysWhatIsWrong(t *testing.T) {
 		options openapi.Options
 		says    string
 	}{
-		{openapi.Options{Contract: goshell.PublicAPIContract()}, "set Options.Mode"},
+		{openapi.Options{Contract: goshell.PublicAPIContract()}, `"public" does not go with the mode UnitOfWork, only with [UnitOfWorkBytes Leased]`},
 		{openapi.Options{Mode: goshell.Leased}, `"sync" does not go with the mode Leased`},
 		{openapi.Options{Prefix: "api"}, "starts with a slash"},
 		{openapi.Options{Except: []string{""}}, "starts with a slash"},

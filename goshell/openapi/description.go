@@ -79,7 +79,7 @@ func load(name string, text []byte, o Options) (*Description, error) {
 		}
 	}
 	if len(d.operations) == 0 && len(d.others) > 0 {
-		return nil, fmt.Errorf("openapi: no operation of %s is under the prefix %s: give one of its paths, which are without the path of a server", name, o.Prefix)
+		return nil, fmt.Errorf("openapi: no operation of %s is under %s and not excepted: give paths as the file writes them, without the path of a server", name, o.Prefix)
 	}
 	return d, nil
 }

@@ -56,7 +56,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Contract = goshell.SyncContract()
 	}
 	if !slices.Contains(o.Contract.Modes, o.Mode) {
-		return o, fmt.Errorf("openapi: the contract %q does not go with the mode %v, only with %v: set Options.Mode", o.Contract.Name, o.Mode, o.Contract.Modes)
+		return o, fmt.Errorf("openapi: the contract %q does not go with the mode %v, only with %v", o.Contract.Name, o.Mode, o.Contract.Modes)
 	}
 	if o.Prefix == "" {
 		o.Prefix = "/"
