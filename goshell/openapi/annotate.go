@@ -11,8 +11,9 @@ import (
 // header on the responses of a success, and the responses 400, 409 and 422. It only inserts text, so comments, order,
 // anchors and style stay; a description that lacks nothing comes back as it is. What it returns passes Check.
 //
-// The error is of the type [Violations] where the description breaks rules that no addition mends, or where what is
-// missing belongs into another file or into a part that operations without a key share by an anchor.
+// The error is of the type [Violations] where the description breaks rules that no addition mends, or what is missing belongs
+// into another file. Other errors name a place that takes no addition, or an operation without a key that would be changed too,
+// because it shares a part by an anchor.
 func (d *Description) Annotate() ([]byte, error) {
 	found := d.Check()
 	var others Violations
@@ -40,6 +41,9 @@ func (d *Description) Annotate() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := d.checkOthers(after); err != nil {
+		return nil, err
+	}
 	if left := after.Check(); len(left) > 0 {
 		return nil, left
 	}
@@ -59,17 +63,13 @@ func (d *Description) plan() ([]addition, Violations) {
 		refused Violations
 		used    = map[string]bool{}
 		planned = map[place]bool{}
-		shared  = d.shared()
 	)
 	// add plans a member once, though several operations may need it in one place.
 	add := func(o *operation, to node, rule Rule, key string, value any, refs ...string) {
-		v := o.violation(to, rule, "%s cannot be added", refs[0])
-		switch other := shared[to.Node]; {
+		switch {
 		case to.doc != d.main:
+			v := o.violation(to, rule, "%s cannot be added", refs[0])
 			v.Mend = "it belongs into this file: add it there by hand"
-			refused = append(refused, v)
-		case other != nil && rule != RuleReplayHeader:
-			v.Mend = fmt.Sprintf("give the operation a part of its own here: %s %s, which has no key, has the same", other.method, other.path)
 			refused = append(refused, v)
 		case !planned[place{to.Node, key, refs[0]}]:
 			planned[place{to.Node, key, refs[0]}] = true
@@ -130,19 +130,21 @@ func (d *Description) planResponses(o *operation, add func(o *operation, to node
 	}
 }
 
-// shared returns the parts that operations without a key have, which anchors may make those of a keyed one too: what is
-// added there would be said of the former. A replay header is true of them: it is absent.
-func (d *Description) shared() map[*yaml.Node]*operation {
-	all := map[*yaml.Node]*operation{}
-	for _, o := range slices.Concat(d.operations, d.others) {
-		if o.keyed {
-			continue
-		}
-		for _, n := range append([]node{o.node, o.node.get("responses")}, o.lists...) {
-			if n.exists() {
-				all[n.Node] = o
-			}
+// checkOthers makes sure that nothing new is said of the operations without a key. A replay header may be, where they share a
+// response with others: it is absent from their answers, as the description of the header says.
+func (d *Description) checkOthers(after *Description) error {
+	now := slices.Concat(after.operations, after.others)
+	for i, o := range slices.Concat(d.operations, d.others) {
+		if !o.keyed && !o.saysAsMuch(now[i]) {
+			return fmt.Errorf("openapi: %s cannot be annotated: %s %s, which has no key, would change too, since it shares a part by an anchor: "+
+				"give one of the operations a part of its own", d.main.name, o.method, o.path)
 		}
 	}
-	return all
+	return nil
+}
+
+func (o *operation) saysAsMuch(other *operation) bool {
+	return o.keyed == other.keyed &&
+		slices.EqualFunc(o.parameters, other.parameters, func(a, b parameter) bool { return a.name == b.name && a.in == b.in }) &&
+		slices.EqualFunc(o.responses, other.responses, func(a, b response) bool { return a.code == b.code })
 }

@@ -208,51 +208,58 @@ func describe(r *rand.Rand, operations int) tree {
 	return tree{"openapi": "3.0.3", "info": tree{"title": text(), "version": "1"}, "paths": paths, "components": components}
 }
 
-// What operations without a key have too is left alone: adding to it would be said of them as well, or make them keyed.
-func TestAnnotate_LeavesAloneWhatOthersShareByAnAnchor(t *testing.T) {
-	const text = `openapi: 3.0.3
+// What operations without a key share with others is not added to: it would be said of them too, or make them keyed.
+func TestAnnotate_ChangesNoOperationWithoutAKey(t *testing.T) {
+	for name, c := range map[string]struct{ paths, says string }{
+		"parameters": {`
+  /a:
+    get: {parameters: &list [{name: A, in: header, schema: {type: string}}], responses: {"200": {description: ok}}}
+    post: {x-idempotency-key: true, parameters: *list, responses: {"201": {description: made}}}
+`, "GET /a"},
+		"parameters of a path": {`
+  /a:
+    parameters: &list [{name: A, in: header, schema: {type: string}}]
+    put: {responses: {"200": {description: ok}}}
+  /b:
+    post: {x-idempotency-key: true, parameters: *list, responses: {"201": {description: made}}}
+`, "PUT /a"},
+		"responses": {`
+  /a:
+    patch: {responses: &all {"200": {description: ok}}}
+    post: {x-idempotency-key: true, responses: *all}
+`, "PATCH /a"},
+		"responses by a merge key": {`
+  /a:
+    get: {responses: {<<: &all {"200": {description: ok}}, "404": {description: unknown}}}
+    post: {x-idempotency-key: true, responses: *all}
+`, "GET /a"},
+		"an operation by a merge key": {`
+  /a:
+    post: &create {x-idempotency-key: true, responses: {"201": {description: made}}}
+  /except:
+    put: {<<: *create}
+`, "PUT /except"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, err := Options{Except: []string{"/except"}}.withDefaults()
+			require.NoError(t, err)
+			d, err := load("a.yaml", []byte("openapi: 3.0.3\ninfo: {title: a, version: '1'}\npaths:"+c.paths), o)
+			require.NoError(t, err)
+			_, err = d.Annotate()
+			require.ErrorContains(t, err, "a.yaml cannot be annotated: "+c.says+", which has no key, would change too")
+		})
+	}
+	// A response may be shared: the header is absent from the answers of the others.
+	text := `openapi: 3.0.3
 info: {title: a, version: "1"}
 paths:
-  /list:
-    get: {parameters: &list [{name: A, in: header, schema: {type: string}}], responses: &all {"200": {description: ok}}}
-    post: {x-idempotency-key: true, parameters: *list, responses: {"201": {description: made}}}
-    put: {x-idempotency-key: true, responses: *all}
-    patch: &whole {responses: {"200": {description: ok}}}
-  /path:
-    parameters: *list
-    post: {x-idempotency-key: true, responses: {<<: *all}}
-  /except:
-    post: *whole
+  /a:
+    get: {responses: {"200": &one {description: ok}, "404": &problem {description: unknown}}}
+    post: {x-idempotency-key: true, responses: {"200": *one, "400": *problem}}
 `
-	o, err := Options{}.withDefaults()
-	require.NoError(t, err)
-	d, err := load("a.yaml", []byte(text), o)
-	require.NoError(t, err)
-	_, err = d.Annotate()
-	var refused Violations
-	require.ErrorAs(t, err, &refused)
-	var lines []string
-	for _, v := range refused {
-		lines = append(lines, fmt.Sprintf("%s: %s: %s", v.Operation(), v.Rule, v.Problem))
-		require.Contains(t, v.Mend, "give the operation a part of its own")
-	}
-	require.Equal(t, []string{
-		"POST /list: header-missing: #/components/parameters/IdempotencyKey cannot be added",
-		"PUT /list: response-missing: #/components/responses/IdempotencyKeyInvalid cannot be added",
-		"PUT /list: response-missing: #/components/responses/IdempotencyKeyInProgress cannot be added",
-		"PUT /list: response-missing: #/components/responses/IdempotencyKeyReused cannot be added",
-	}, lines)
-
-	// Under another contract /except is keyed and /path is not, and the operation of both is one.
-	o = Options{Contract: goshell.PublicAPIContract(), Mode: goshell.Leased, EveryMutation: true, Except: []string{"/except"}}
-	o, err = o.withDefaults()
-	require.NoError(t, err)
-	d, err = load("a.yaml", []byte(text), o)
-	require.NoError(t, err)
-	_, err = d.Annotate()
-	require.ErrorAs(t, err, &refused)
-	require.Contains(t, err.Error(), "PATCH /list")
-	require.Contains(t, err.Error(), "POST /except, which has no key")
+	after := string(requireAnnotated(t, "a.yaml", []byte(text), Options{}))
+	require.Contains(t, after, `"200": &one {"headers": {"Idempotent-Replay"`)
+	require.Contains(t, after, `&problem {description: unknown}`)
 }
 
 // Components of these names are taken as they are, and a parameter of the name that is none is left alone.
