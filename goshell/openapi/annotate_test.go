@@ -91,6 +91,7 @@ func TestAnnotate_LargeDescriptionsInEveryStyle(t *testing.T) {
 			}
 			require.NoError(t, err)
 			styles[name] = text
+			styles["a mark of byte order and "+name] = []byte(byteOrderMark + string(text))
 		}
 		for name, text := range styles {
 			t.Run(fmt.Sprintf("%s of seed %d", name, seed), func(t *testing.T) {
@@ -286,6 +287,32 @@ components:
 	public := Options{Contract: goshell.PublicAPIContract(), Mode: goshell.Leased, EveryMutation: true}
 	after = string(requireAnnotated(t, "a.yaml", []byte(text), public))
 	require.Contains(t, after, "    IdempotencyKeyText:\n      name: Idempotency-Key\n", "Mine takes UUIDs only")
+}
+
+// Without a validator nobody has looked at a component before it is used.
+func TestAnnotate_RefusesComponentsThatLeadNowhere(t *testing.T) {
+	o, err := Options{}.withDefaults()
+	require.NoError(t, err)
+	d, err := load("a.yaml", []byte(`openapi: 3.0.3
+info: {title: a, version: "1"}
+paths: {/a: {post: {x-idempotency-key: true, responses: {"200": {description: ok}}}}}
+components: {responses: {IdempotencyKeyReused: {$ref: '#/components/responses/Nowhere'}}}
+`), o)
+	require.NoError(t, err)
+	_, err = d.Annotate()
+	var left Violations
+	require.ErrorAs(t, err, &left)
+	require.Equal(t, RuleReference, left[0].Rule)
+}
+
+func TestWithoutSurrogates_KeepsPositionsAndOtherText(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a": "\ud83d\ude00 \\ud83d \u0041"}`: `{"a": "\ufffd\ufffd \\ud83d \u0041"}`,
+		`{"a": "\ud83d"}`:                      `{"a": "\ufffd"}`,
+		`a: '\ud83d'`:                          `a: '\ud83d'`,
+	} {
+		require.Equal(t, want, string(withoutSurrogates([]byte(text))))
+	}
 }
 
 // The text that is added to a place which cannot take any is not added elsewhere.

@@ -140,6 +140,9 @@ func TestGenerate_RejectsKeyedETagOperationWithoutVersion(t *testing.T) {
 		_, err := loadText(t, operation(schema), openapi.Options{}).Annotate()
 		require.NoError(t, err, schema)
 	}
+	beside := "{$ref: '#/components/schemas/V', required: [version], properties: {version: {type: integer}}}"
+	old := loadText(t, strings.Replace(operation(beside), "3.1.0", "3.0.3", 1), openapi.Options{})
+	require.Contains(t, rules(old.Check()), openapi.RuleETag, "nothing counted beside a $ref before OpenAPI 3.1")
 	// Where the mode stores the header, the body does not matter.
 	bytes := openapi.Options{Contract: goshell.IETFContract(), Mode: goshell.Leased}
 	require.NotContains(t, rules(loadText(t, operation("{}"), bytes).Check()), openapi.RuleETag)
@@ -192,6 +195,23 @@ func write(t *testing.T, text string) string {
 	name := filepath.Join(t.TempDir(), "openapi.yaml")
 	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	return name
+}
+
+// Lines and columns are those of an editor: YAML has other line breaks, and a byte order mark is not seen.
+func TestCheck_PositionsAreThoseOfAnEditor(t *testing.T) {
+	for _, mark := range []string{"", "\ufeff"} {
+		text := mark + "{\"openapi\": \"3.0.3\", \"info\": {\"title\": \"\u00eb \u2028 \u0085\", \"version\": \"1\"},\r\n" +
+			" \"paths\": {\"/\u00eb\": {\"post\": {\"x-idempotency-key\": \"no\", \"responses\": {\"200\": {\"description\": \"ok\"}}}}}}"
+		d, err := openapi.Load(write(t, text), openapi.Options{})
+		require.NoError(t, err)
+		violations := d.Check()
+		require.Equal(t, []openapi.Rule{openapi.RuleMarker}, rules(violations))
+		require.Equal(t, []int{2, 49}, []int{violations[0].Line, violations[0].Column})
+
+		d, err = openapi.Load(write(t, strings.Replace(text, "\r\n", "", 1)), openapi.Options{})
+		require.NoError(t, err)
+		require.Equal(t, 1, d.Check()[0].Line)
+	}
 }
 
 func TestCheck_MarkerCanBeRenamed(t *testing.T) {

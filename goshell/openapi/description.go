@@ -47,7 +47,7 @@ func (p parameter) isKey() bool { return p.in == "header" && strings.EqualFold(p
 type response struct {
 	code string
 	at   node // its code
-	node node // where a $ref leads
+	node node // where a $ref leads, the zero node if nowhere
 }
 
 // Load reads a description. An error says that it could not be read, or that Options make no sense.
@@ -181,7 +181,6 @@ func (d *Description) add(o *operation, shared node) {
 		n, err := d.resolve(r.value)
 		if err != nil {
 			d.reference(o, err)
-			continue
 		}
 		o.responses = append(o.responses, response{r.key, r.at, n})
 	}
@@ -223,12 +222,12 @@ func (o *operation) keys() (all []parameter) {
 // successes returns the responses of a success: those of 2xx, or the default where there is none.
 func (o *operation) successes() (all []response) {
 	for _, r := range o.responses {
-		if strings.HasPrefix(r.code, "2") {
+		if strings.HasPrefix(r.code, "2") && r.node.exists() {
 			all = append(all, r)
 		}
 	}
 	for _, r := range o.responses {
-		if r.code == "default" && len(all) == 0 {
+		if r.code == "default" && r.node.exists() && len(all) == 0 {
 			return []response{r}
 		}
 	}
