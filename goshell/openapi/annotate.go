@@ -88,7 +88,7 @@ func (d *Description) plan() ([]addition, Violations) {
 			continue
 		}
 		if len(o.keys()) == 0 {
-			if list := o.lists[0]; list.exists() {
+			if list := o.node.get("parameters"); list.exists() {
 				add(o, list, RuleHeaderMissing, "", key, key.Ref)
 			} else {
 				add(o, o.node, RuleHeaderMissing, "parameters", []reference{key}, key.Ref)

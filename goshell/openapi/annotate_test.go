@@ -332,6 +332,27 @@ func TestAnnotate_SaysWhereItCannotAdd(t *testing.T) {
 	}
 }
 
+// A text that lost something is never returned, whatever went wrong on the way.
+func TestInsert_LooksAtItsResult(t *testing.T) {
+	d, err := parse("a.yaml", []byte("a: 1\nb: 2\n"))
+	require.NoError(t, err)
+	require.NoError(t, d.checkAdditive([]byte("a: 1\nc: 3\nb: 2\n")))
+	for _, text := range []string{"a: 1\n", "b: 2\na: 1\n", "a: 1\nb: 3\n", "a: 1\nb: 2\nb: 2\n", "a: ["} {
+		require.ErrorContains(t, d.checkAdditive([]byte(text)), "a.yaml cannot be annotated by adding text", text)
+	}
+}
+
+// Merge keys that multiply are followed once each.
+func TestLoad_EndsOnMergeKeysThatMultiply(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("openapi: 3.0.3\ninfo: {title: a, version: '1'}\nx-0: &x0 {a: b}\n")
+	for i := range 60 {
+		fmt.Fprintf(&text, "x-%d: &x%d {<<: [*x%d, *x%d]}\n", i+1, i+1, i, i)
+	}
+	text.WriteString("paths: {/a: {post: {<<: *x60, x-idempotency-key: true, responses: {'200': {description: ok}}}}}\n")
+	requireAnnotated(t, "a.yaml", []byte(text.String()), Options{})
+}
+
 func TestContains_SeesEveryChange(t *testing.T) {
 	root := func(text string) *yaml.Node {
 		d, err := parse("a.yaml", []byte(text))

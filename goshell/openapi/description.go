@@ -26,8 +26,7 @@ type operation struct {
 	id, method, path string
 	key              node // the method
 	node             node
-	lists            []node      // of parameters: its own and that of its path
-	parameters       []parameter // what they come to
+	parameters       []parameter // its own, and those of its path
 	body             node
 	responses        []response
 	marked, keyed    bool
@@ -161,8 +160,7 @@ func (d *Description) reference(o *operation, err error) {
 }
 
 func (d *Description) add(o *operation, shared node) {
-	o.lists = []node{o.node.get("parameters"), shared}
-	own := d.parameters(o, o.lists[0].items(), true)
+	own := d.parameters(o, o.node.get("parameters").items(), true)
 	for _, p := range d.parameters(o, shared.items(), false) {
 		if !slices.ContainsFunc(own, func(other parameter) bool { return other.name == p.name && other.in == p.in }) {
 			o.parameters = append(o.parameters, p)

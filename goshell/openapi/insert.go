@@ -19,7 +19,7 @@ type insertion struct {
 	text string
 }
 
-var errPlace = errors.New("there is no place for it in the text")
+var errPlace = errors.New("what is missing has no place here")
 
 // insert adds members to the mappings and sequences of a document, as text at their positions. Every byte that was there
 // stays, and the members stand where they cannot change the meaning of one: at the beginning of what they are added to.
@@ -37,7 +37,7 @@ func (d *document) insert(additions []addition) ([]byte, error) {
 		var err error
 		if insertions[i], err = d.place(n, members[n]); err != nil {
 			line, _ := d.position(n)
-			return nil, fmt.Errorf("openapi: %s:%d: %q cannot be added: %w: add it by hand", d.name, line, members[n][0].key, err)
+			return nil, fmt.Errorf("openapi: %s:%d: %w: add it by hand", d.name, line, err)
 		}
 	}
 	slices.SortFunc(insertions, func(a, b insertion) int { return cmp.Compare(a.at, b.at) })
@@ -66,8 +66,8 @@ func (d *document) checkAdditive(text []byte) error {
 
 // contains tells whether a tree has all of another one, in the same order.
 func contains(all, part *yaml.Node) bool {
-	if isEmptyScalar(part) && part.Anchor == all.Anchor && all.Kind != yaml.AliasNode {
-		return true // may have become a mapping or a sequence
+	if isEmptyScalar(part) && part.Anchor == all.Anchor && (all.Kind == yaml.MappingNode || all.Kind == yaml.SequenceNode) {
+		return true // it was nothing, and members were added
 	}
 	if all.Kind != part.Kind || all.Tag != part.Tag || all.Value != part.Value || all.Anchor != part.Anchor || all.Style != part.Style {
 		return false
@@ -127,7 +127,11 @@ func (d *document) placeInBlock(n *yaml.Node, first int, members []member) (inse
 			return insertion{}, err
 		}
 		line = d.lineOf(item)
-		first = d.lines[line] + max(0, bytes.IndexByte(d.text[d.lines[line]:item], '-'))
+		dash := bytes.IndexByte(d.text[d.lines[line]:item], '-')
+		if dash < 0 {
+			return insertion{}, errPlace
+		}
+		first = d.lines[line] + dash
 	}
 	indent := string(d.text[d.lines[line]:first])
 	if strings.Trim(indent, " ") != "" {
@@ -183,45 +187,39 @@ func (d *document) placeAtEnd(members []member) (insertion, error) {
 }
 
 // placeInFlow puts members behind the bracket that opens a mapping or a sequence; into the root of JSON in front of the one
-// that closes it.
+// that closes it. They get lines of their own where what is there has.
 func (d *document) placeInFlow(n *yaml.Node, at int, members []member) (insertion, error) {
 	open, err := d.bracket(at)
 	if err != nil {
 		return insertion{}, err
 	}
-	if len(n.Content) == 0 {
-		line := d.text[d.lines[d.lineOf(open)]:open]
-		indent, ok := d.flowIndent(d.root)
-		if match := alone.FindSubmatch(line); ok && match != nil {
-			outer := d.lineBreak() + string(match[1])
-			text, err := flow(members, outer+indent, indent, ",")
-			return insertion{open, text + outer}, err
-		}
-		text, err := flow(members, "", "", ", ")
-		return insertion{open, text}, err
-	}
-	first, err := d.offset(n.Content[0])
-	if err != nil {
-		return insertion{}, err
-	}
-	indent, ok := d.flowIndent(n)
-	if !ok {
-		if n == d.root && json.Valid(d.text) {
-			text, err := flow(members, "", "", ",")
-			return insertion{d.lastBracket(), "," + text}, err
-		}
-		text, err := flow(members, "", "", ", ")
-		return insertion{first, text + ", "}, err
-	}
-	unit, ok := d.flowIndent(d.root)
-	if !ok {
+	unit, lines := d.flowIndent(d.root)
+	if !lines {
 		unit = "  "
 	}
-	text, err := flow(members, d.lineBreak()+indent, unit, ",")
-	if n == d.root && json.Valid(d.text) {
-		return insertion{d.lastBracket(), "," + text}, err
+	indent, spread := d.flowIndent(n)
+	last := "" // between the last member and the bracket that closes an empty collection
+	if match := alone.FindSubmatch(d.text[d.lines[d.lineOf(open)]:open]); lines && match != nil && len(n.Content) == 0 {
+		indent, spread = string(match[1])+unit, true
+		last = d.lineBreak() + string(match[1])
 	}
-	return insertion{open, text + ","}, err
+	before, separator := d.lineBreak()+indent, ","
+	if !spread {
+		before, separator, unit = "", ", ", ""
+	}
+	text, err := flow(members, before, unit, separator)
+	switch {
+	case err != nil:
+		return insertion{}, err
+	case len(n.Content) == 0:
+		return insertion{open, text + last}, nil
+	case n == d.root && json.Valid(d.text):
+		return insertion{d.lastBracket(), separator + text}, nil
+	case spread:
+		return insertion{open, text + separator}, nil
+	}
+	first, err := d.offset(n.Content[0])
+	return insertion{first, text + separator}, err
 }
 
 var opening = regexp.MustCompile(`^(?:[&!]\S*\s+)*[{\[]`)

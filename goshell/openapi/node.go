@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,7 +53,7 @@ func (n node) isTrue() bool {
 func (n node) entries() []entry {
 	var all []entry
 	seen := map[string]bool{}
-	n.eachMapping(nil, func(m node) bool {
+	for _, m := range n.merged() {
 		for i := 0; i+1 < len(m.Content); i += 2 {
 			key := m.Content[i]
 			if key.Kind == yaml.ScalarNode && key.Tag != mergeTag && !seen[key.Value] {
@@ -60,55 +61,43 @@ func (n node) entries() []entry {
 				all = append(all, entry{key.Value, node{key, n.doc}, n.with(m.Content[i+1])})
 			}
 		}
-		return true
-	})
+	}
 	return all
 }
 
 // get returns the member of a mapping, or the zero node.
-func (n node) get(name string) (found node) {
-	n.eachMapping(nil, func(m node) bool {
+func (n node) get(name string) node {
+	for _, m := range n.merged() {
 		for i := 0; i+1 < len(m.Content); i += 2 {
 			if key := m.Content[i]; key.Kind == yaml.ScalarNode && key.Value == name && key.Tag != mergeTag {
-				found = n.with(m.Content[i+1])
-				return false
-			}
-		}
-		return true
-	})
-	return found
-}
-
-// eachMapping visits a mapping and those that its merge keys name, until visit returns false.
-func (n node) eachMapping(above []*yaml.Node, visit func(node) bool) bool {
-	if !n.isMapping() || containsNode(above, n.Node) {
-		return true
-	}
-	if !visit(n) {
-		return false
-	}
-	above = append(above, n.Node)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Tag != mergeTag {
-			continue
-		}
-		merged := n.with(n.Content[i+1])
-		for _, m := range append(merged.items(), merged) {
-			if !m.eachMapping(above, visit) {
-				return false
+				return n.with(m.Content[i+1])
 			}
 		}
 	}
-	return true
+	return node{}
 }
 
-func containsNode(list []*yaml.Node, n *yaml.Node) bool {
-	for _, other := range list {
-		if other == n {
-			return true
+// merged returns a mapping and those that its merge keys name, each once, in the order in which they count.
+func (n node) merged() []node {
+	var all []node
+	var visit func(node)
+	visit = func(m node) {
+		if !m.isMapping() || slices.Contains(all, m) {
+			return
+		}
+		all = append(all, m)
+		for i := 0; i+1 < len(m.Content); i += 2 {
+			if m.Content[i].Tag == mergeTag {
+				value := n.with(m.Content[i+1])
+				visit(value)
+				for _, item := range value.items() {
+					visit(item)
+				}
+			}
 		}
 	}
-	return false
+	visit(n)
+	return all
 }
 
 // items returns the items of a sequence, none of anything else.
