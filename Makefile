@@ -86,7 +86,7 @@ reference: ## Write docs/sql-reference.md anew from the functions, tables and th
 	@$(WITHPG) go run ./sql/internal/reference
 
 .PHONY: verify
-verify: check-format check-vet check-modules check-snapshot check-reference check-text ## Check that the tree is tidy and generated files are up to date
+verify: check-format check-vet check-modules check-snapshot check-reference check-openapi check-text ## Check that the tree is tidy and generated files are up to date
 
 .PHONY: lint
 lint: check-format check-vet check-static ## Check the Go code
@@ -114,6 +114,13 @@ check-snapshot:
 .PHONY: check-reference
 check-reference:
 	@$(WITHPG) go run ./sql/internal/reference -check
+
+# The demo's description has a part under each of two contracts.
+.PHONY: check-openapi
+check-openapi:
+	@go run ./cmd/pgidem openapi check internal/demo/api/openapi.yaml --except /api/v1/notes --except /api/v1/payouts
+	@go run ./cmd/pgidem openapi check internal/demo/api/openapi.yaml --contract public \
+		--prefix /api/v1 --except /api/v1/payments --except /api/v1/tokens
 
 .PHONY: check-text
 check-text:

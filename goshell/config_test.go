@@ -168,6 +168,7 @@ func TestDependencies_AreTheDriverAndTheCanonicalForm(t *testing.T) {
 		}
 		require.True(t, known, path)
 		require.NotContains(t, path, "goshell/migrate")
+		require.NotContains(t, path, "goshell/openapi")
 	}
 	require.True(t, modules["github.com/gowebpki/jcs"] && modules["github.com/jackc/pgx/v5"], "the list is read right")
 }

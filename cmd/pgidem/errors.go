@@ -23,11 +23,16 @@ func explain(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
 	}
-	text := oneLine(strings.TrimPrefix(err.Error(), "goshell: "))
+	text := oneLine(withoutPackage(err))
 	if fix := fix(err); fix != "" {
 		text += ": " + oneLine(fix)
 	}
 	return text
+}
+
+// withoutPackage is the text of an error without the package that it comes from.
+func withoutPackage(err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "goshell: "), "openapi: ")
 }
 
 func fix(err error) string {

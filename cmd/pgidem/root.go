@@ -43,7 +43,8 @@ Exit codes: 0 done, 1 the command failed, 2 it was called wrongly.`,
   pgidem stats                      sizes, what waits for the cleanup, its last run
   pgidem key new                    a key for curl -H "Idempotency-Key: ..."
   pgidem key show PRINCIPAL KEY     what is recorded for a key, and who runs it
-  pgidem key forget PRINCIPAL KEY   let its next request run again`,
+  pgidem key forget PRINCIPAL KEY   let its next request run again
+  pgidem openapi check openapi.yaml can what it declares as keyed be replayed?`,
 		Version:       sql.Version(),
 		SilenceErrors: true, // execute prints them, on one line
 		SilenceUsage:  true,
@@ -56,6 +57,7 @@ Exit codes: 0 done, 1 the command failed, 2 it was called wrongly.`,
 		newUnscheduleCommand(),
 		newStatsCommand(),
 		newKeyCommand(),
+		newOpenAPICommand(),
 		newDemoCommand(),
 	)
 	return root
@@ -78,7 +80,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "pgidem: %s\n", explain(err))
 		return exitFailure
 	default:
-		fmt.Fprintf(stderr, "pgidem: %s (see %s --help)\n", oneLine(err.Error()), cmd.CommandPath())
+		fmt.Fprintf(stderr, "pgidem: %s (see %s --help)\n", oneLine(withoutPackage(err)), cmd.CommandPath())
 		return exitUsage
 	}
 }

@@ -51,6 +51,15 @@ func TestExecute_WrongCallsExit2OnOneLineThatNamesTheHelp(t *testing.T) {
 		{[]string{"schedule", "now"}, `unknown command "now" for "pgidem schedule"`},
 		{[]string{"unschedule", "now"}, `unknown command "now" for "pgidem unschedule"`},
 		{[]string{"stats", "--table", "x"}, "unknown flag: --table"},
+		{[]string{"openapi", "check"}, "requires at least 1 arg(s), only received 0 (see pgidem openapi check --help)"},
+		{[]string{"openapi", "check", "a", "--contract", "stripe"}, "--contract stripe: want sync, public or ietf"},
+		{[]string{"openapi", "check", "a", "--mode", "leased"}, "--mode leased: want UnitOfWork, UnitOfWorkBytes or Leased"},
+		{[]string{"openapi", "check", "a", "--mode", "Leased"}, `the contract "sync" does not go with the mode Leased, only with [UnitOfWork]`},
+		{[]string{"openapi", "check", "a", "--prefix", "api"}, `"api" is no prefix of a path: give one that starts with a slash`},
+		{[]string{"openapi", "check", "a", "--marker", "keyed"}, `the marker "keyed" is no extension of OpenAPI`},
+		{[]string{"openapi", "check", "a", "--json", "--sarif"}, "[json sarif]"},
+		{[]string{"openapi", "annotate", "a", "b"}, "accepts 1 arg(s), received 2"},
+		{[]string{"openapi", "annotate", "a", "--write", "--diff"}, "[diff write]"},
 	} {
 		t.Run(fmt.Sprint(c.args), func(t *testing.T) {
 			got := command(t, c.args...)

@@ -32,10 +32,18 @@ var shows = map[string]map[string][]string{
 		"demo --listen":     nil,
 		"key=$(go run":      nil,
 		"idem_complete('01": nil,
+		"openapi check":     {"operations: 4, keyed: 3, violations: 0"},
 	},
 	"docs/leases.md": {
 		"idem_claim('alice'":        {"stored", "replay", "201", "/payouts/7", "paid"},
 		"pgidem key forget --force": {"completed", "201", "forgotten"},
+	},
+	"docs/openapi.md": {
+		"go install": {
+			"examples/openapi/orders.yaml:12:5: POST /orders (create_order): header-missing: ", "exit code 1",
+			"+        - $ref: '#/components/parameters/IdempotencyKey'\n", "+            Idempotent-Replay:\n",
+		},
+		"mkdir -p bin": {"operations: 2, keyed: 1, violations: 0\n"},
 	},
 	"docs/operations.md": {
 		"pgidem migrate status":         {"applied", "00001_schema.sql"},

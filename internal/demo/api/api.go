@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgidem/pgidem/goshell"
+	"github.com/pgidem/pgidem/goshell/openapi"
 )
 
 // SlowLimit is the longest that a request can ask to be kept waiting (slow_ms).
@@ -31,6 +32,9 @@ var schema string
 
 //go:embed index.txt
 var index []byte
+
+//go:embed openapi.yaml
+var description []byte
 
 // Install creates the demo's tables in the schema pgidem_demo. Rows that are there already stay.
 func Install(ctx context.Context, pool *pgxpool.Pool) error {
@@ -53,16 +57,12 @@ func New(pool *pgxpool.Pool, log *slog.Logger) (http.Handler, error) {
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(index) })
-	mux.Handle("GET /api/v1/payments", a.handle(a.listPayments))
-	mux.Handle("POST /api/v1/payments", a.handle(a.createPayment))
-	mux.Handle("PUT /api/v1/payments/{id}", a.handle(a.changePayment))
-	mux.Handle("POST /api/v1/tokens", a.handle(a.createToken))
-	mux.Handle("POST /api/v1/payouts", a.handle(a.createPayout))
-	mux.Handle("GET /api/v1/payouts/{number}", a.handle(a.showPayout))
-	mux.Handle("POST /api/v1/notes", a.handle(a.createNote))
-	mux.Handle("GET /api/v1/notes/{number}", a.handle(a.showNote))
+	mux.HandleFunc("GET /openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = w.Write(description)
+	})
 
-	// One shell for each mode, and each passes on what is for another.
+	// One shell for each mode, and each takes its part of the description.
 	config := goshell.Config{
 		Principal:  principalOf,
 		MaxWaiting: 64, // people try many repeats at once, and those wait without a connection
@@ -77,24 +77,57 @@ func New(pool *pgxpool.Pool, log *slog.Logger) (http.Handler, error) {
 	payouts.Lease, payouts.Heartbeat = Lease, true
 
 	handler := http.MaxBytesHandler(mux, maxBody)
-	for _, stage := range []struct {
-		config  goshell.Config
-		resolve func(*http.Request) (goshell.Operation, bool)
+	for _, part := range []struct {
+		config   goshell.Config
+		prefix   string
+		except   []string
+		handlers map[string]http.Handler
 	}{
-		{payments, goshell.MuxOperations(mux, map[string]goshell.Operation{
-			"POST /api/v1/payments":     {Action: "create_payment", ETag: []int{http.StatusCreated}},
-			"PUT /api/v1/payments/{id}": {Action: "change_payment", ETag: []int{http.StatusOK}},
-			"POST /api/v1/tokens":       {Action: "create_token"},
-		})},
-		{notes, goshell.PrefixOperations("/api/v1/notes")},
-		{payouts, goshell.PrefixOperations("/api/v1/", "/api/v1/payments", "/api/v1/tokens", "/api/v1/notes")},
+		{payments, "/", []string{"/api/v1/notes", "/api/v1/payouts"}, map[string]http.Handler{
+			"list_payments":  a.handle(a.listPayments),
+			"create_payment": a.handle(a.createPayment),
+			"change_payment": a.handle(a.changePayment),
+			"create_token":   a.handle(a.createToken),
+		}},
+		{notes, "/api/v1/notes", nil, map[string]http.Handler{
+			"create_note": a.handle(a.createNote),
+			"show_note":   a.handle(a.showNote),
+		}},
+		{payouts, "/api/v1/", []string{"/api/v1/payments", "/api/v1/tokens", "/api/v1/notes"}, map[string]http.Handler{
+			"create_payout": a.handle(a.createPayout),
+			"show_payout":   a.handle(a.showPayout),
+		}},
 	} {
-		shell, err := goshell.New(pool, stage.config)
+		shell, err := goshell.New(pool, part.config)
 		if err != nil {
 			return nil, err
 		}
-		handler = shell.Middleware(stage.resolve)(handler)
+		wrap := shell.Wrap
+		everyMutation := part.config.Contract.Name == goshell.PublicAPIContract().Name
+		if everyMutation { // whether it is an operation or not
+			handler = shell.Middleware(goshell.PrefixOperations(part.prefix, part.except...))(handler)
+			wrap = func(_ goshell.Operation, next http.Handler) http.Handler { return next }
+		}
+		operations, err := described(openapi.Options{
+			Contract: part.config.Contract, Mode: part.config.Mode, EveryMutation: everyMutation, Prefix: part.prefix, Except: part.except,
+		})
+		if err != nil {
+			return nil, err
+		}
+		if err := openapi.Mount(mux, "", operations, wrap, part.handlers); err != nil {
+			return nil, err
+		}
 	}
 	// Authentication stands outside, so that a replay needs it too.
 	return a.authenticate(handler), nil
+}
+
+// described returns the operations of the description that options choose.
+func described(options openapi.Options) ([]openapi.Operation, error) {
+	options.ReadFile = func(string) ([]byte, error) { return description, nil }
+	d, err := openapi.Load("openapi.yaml", options)
+	if err != nil {
+		return nil, err
+	}
+	return d.Operations()
 }
