@@ -68,7 +68,9 @@ $$;
 \ir functions/cleanup/_cron_schedule.sql
 \ir functions/cleanup/schedule_cleanup.sql
 \ir functions/cleanup/unschedule_cleanup.sql
+\ir functions/cleanup/_unanswered.sql
 \ir functions/cleanup/stats.sql
+\ir functions/cleanup/cleanup_runs.sql
 
 -- Operations
 \ir functions/operations/version.sql
@@ -80,6 +82,7 @@ $$;
 \ir functions/operations/_forget.sql
 \ir functions/operations/_forget_record.sql
 \ir functions/operations/forget_key.sql
+\ir functions/operations/forget_principal.sql
 \ir functions/operations/_attach_step.sql
 \ir functions/operations/attach_principals.sql
 \ir functions/operations/_group_functions.sql
@@ -87,6 +90,19 @@ $$;
 \ir functions/operations/grant_app.sql
 \ir functions/operations/grant_operator.sql
 \ir functions/operations/_regrant.sql
+
+-- Doctor
+\ir functions/doctor/_finding.sql
+\ir functions/doctor/_app_roles.sql
+\ir functions/doctor/_role_setting.sql
+\ir functions/doctor/_role_timeout.sql
+\ir functions/doctor/_diagnose_schema.sql
+\ir functions/doctor/_diagnose_server.sql
+\ir functions/doctor/_diagnose_roles.sql
+\ir functions/doctor/_diagnose_tables.sql
+\ir functions/doctor/_diagnose_cleanup.sql
+\ir functions/doctor/_diagnose_keys.sql
+\ir functions/doctor/doctor.sql
 
 -- What earlier versions called
 drop function if exists pgidem._runner(uuid, uuid);

@@ -1,7 +1,8 @@
 -- +goose Up
 
 /*
-What the cleanup writes down of its runs, how bodies are compressed, and what a vacuum may do. Like 00001_schema.sql: forward only, idempotent, and without a function of pgidem.
+What the cleanup writes down of its runs, what stats and doctor return, how bodies are compressed, and what a vacuum may do. Like 00001_schema.sql:
+forward only, idempotent, and without a function of pgidem.
 */
 
 -- +goose StatementBegin
@@ -54,6 +55,26 @@ comment on column pgidem.stat.table_name is 'The table that it is about, null wh
 comment on column pgidem.stat.value is 'The figure; null when there is none, as for the oldest of no rows.';
 comment on column pgidem.stat.unit is 'rows, bytes, seconds, or null for a number.';
 comment on column pgidem.stat.is_estimate is 'True when the figure comes from the statistics of the planner, which follow the table at some distance.';
+
+-- +goose StatementBegin
+do $$
+begin
+  if to_regtype('pgidem.diagnosis') is null then
+    create type pgidem.diagnosis as (
+      check_name text,
+      status text,
+      detail text,
+      mend text
+    );
+  end if;
+end
+$$;
+-- +goose StatementEnd
+comment on type pgidem.diagnosis is 'What doctor returns: the result of one check.';
+comment on column pgidem.diagnosis.check_name is 'What was looked at; the comment of doctor has the list.';
+comment on column pgidem.diagnosis.status is 'ok, warn or fail.';
+comment on column pgidem.diagnosis.detail is 'What was found.';
+comment on column pgidem.diagnosis.mend is 'What to do about it; null when the status is ok.';
 
 -- Storing a body of 64 KB takes a third of the time with lz4, at 7 percent more space. A server can be built without it. What is
 -- stored stays as it is. Asked first, since the statement locks readers out even where it changes nothing.

@@ -2609,8 +2609,55 @@ revoke all on function pgidem.unschedule_cleanup() from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
 /*
-Nothing here reads a table from end to end: counts of live rows are the planner's estimates, and the backlog is counted along
-its index up to a bound.
+No index tells which claims have no answer: it would make every finish write to it. So a table of up to p_pages pages is
+read to its end, and of a larger one that many pages, drawn anew for each call: a page holds what was written together, and
+a fixed choice would be blind to the same rows for ever. A committed claim in idempotency_keys is one that nobody will
+complete, since only its own transaction could have; what runs there cannot be seen.
+*/
+create or replace function pgidem._unanswered(
+  p_table regclass,
+  p_pages integer,
+  out p_running bigint,
+  out p_abandoned bigint,
+  out p_is_estimate boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+as $$
+declare
+  v_now constant timestamptz := pgidem._now();
+  v_pages constant bigint := pg_relation_size(p_table) / current_setting('block_size')::integer;
+  v_share constant float8 := least(1, p_pages::float8 / greatest(v_pages, 1));
+begin
+  if p_table = 'pgidem.idempotency_keys'::regclass then
+    select null, count(*)
+    into p_running, p_abandoned
+    from pgidem.idempotency_keys k tablesample system (100 * v_share)
+    where k.state = 'in_progress'
+      and k.expires_at > v_now;
+  else
+    select count(*) filter (where k.live_until > v_now), count(*) filter (where k.live_until <= v_now)
+    into p_running, p_abandoned
+    from pgidem.idempotency_record k tablesample system (100 * v_share)
+    where k.state = 'in_progress';
+  end if;
+  p_running := round(p_running / v_share);
+  p_abandoned := round(p_abandoned / v_share);
+  p_is_estimate := v_share < 1;
+end
+$$;
+
+comment on function pgidem._unanswered(regclass, integer) is
+  'Counts the committed claims of a table that have no answer: those whose lease is running, null in idempotency_keys, and those that nobody finishes. Reads p_pages pages at most and estimates from there.';
+
+revoke all on function pgidem._unanswered(regclass, integer) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+/*
+Nothing here reads a large table from end to end: counts of live rows are the planner's estimates, the backlog is counted
+along its index up to a bound, and claims without an answer are counted on 1024 pages.
 */
 create or replace function pgidem.stats()
 returns setof pgidem.stat
@@ -2629,6 +2676,8 @@ declare
   v_count bigint;
   v_oldest timestamptz;
   v_facts record;
+  v_claims record;
+  v_success timestamptz;
 begin
   foreach v_table in array array['pgidem.idempotency_keys'::regclass, 'pgidem.idempotency_record'::regclass]
   loop
@@ -2648,6 +2697,8 @@ begin
     left join pg_stat_all_tables s on s.relid = c.oid
     where c.oid = v_table;
 
+    v_claims := pgidem._unanswered(v_table, 1024);
+
     return query
     select f.*
     from (
@@ -2658,7 +2709,9 @@ begin
         ('dead_rows', v_facts.name, v_facts.dead::numeric, 'rows', true),
         ('vacuum_age', v_facts.name, extract(epoch from v_now - v_facts.vacuumed), 'seconds', false),
         ('table_size', v_facts.name, v_facts.table_bytes::numeric, 'bytes', false),
-        ('index_size', v_facts.name, v_facts.index_bytes::numeric, 'bytes', false)
+        ('index_size', v_facts.name, v_facts.index_bytes::numeric, 'bytes', false),
+        ('running', v_facts.name, v_claims.p_running::numeric, 'rows', v_claims.p_is_estimate),
+        ('abandoned', v_facts.name, v_claims.p_abandoned::numeric, 'rows', v_claims.p_is_estimate)
     ) f (metric, table_name, value, unit, is_estimate);
   end loop;
 
@@ -2667,11 +2720,18 @@ begin
   from pgidem.cleanup_run r
   order by r.id desc
   limit 1;
+  select r.ended_at
+  into v_success
+  from pgidem.cleanup_run r
+  where r.ended_at is not null
+  order by r.id desc
+  limit 1;
   return query
   select f.*
   from (
     values
       ('cleanup_age', null::text, extract(epoch from v_now - v_facts.started_at), 'seconds', false),
+      ('cleanup_success_age', null, extract(epoch from v_now - v_success), 'seconds', false),
       ('cleanup_duration', null, extract(epoch from v_facts.ended_at - v_facts.started_at), 'seconds', false),
       ('cleanup_batches', null, v_facts.batches::numeric, null, false),
       ('cleanup_deleted', null, v_facts.deleted::numeric, 'rows', false),
@@ -2685,14 +2745,19 @@ $$Figures of the tables and of the cleanup, for people and for monitoring.
 
 Figures of each table: rows that stand in it; expired, those that wait for the cleanup, counted up
 to 100000; oldest_expired_age, how long the first of them has waited; dead_rows that wait for a
-vacuum; vacuum_age, the time since the last one; table_size and index_size. Figures of the last run
-of the cleanup: cleanup_age since its start, cleanup_duration (null when it runs or was stopped),
-cleanup_batches and cleanup_deleted. cleanup_jobs counts the active jobs of pg_cron in this database
-that run it. No table is read to its end. Later versions add figures.
+vacuum; vacuum_age, the time since the last one; table_size and index_size; running, leases that
+somebody works on; abandoned, claims that nobody finishes: in idempotency_keys those that were
+committed without idem_complete, whose keys get 409 until they expire, in idempotency_record leases
+that ended without an answer. These two are counted on up to 1024 pages, and estimated from there.
+
+Figures of the last run of the cleanup: cleanup_age since its start, cleanup_duration (null when it
+runs or was stopped), cleanup_batches and cleanup_deleted; cleanup_success_age since the end of the
+last run that came to its end; cleanup_runs has the history. cleanup_jobs counts the active jobs of
+pg_cron in this database that run it. No large table is read to its end. Later versions add figures.
 
 Returns:
 One row for each figure, with its unit. is_estimate: a figure of the planner, or one whose counting
-ended at its bound.
+ended at its bound, or that was estimated from some pages.
 
 Errors:
 55P03: a lock on a table was held for 2 seconds.
@@ -2706,6 +2771,61 @@ where metric = 'expired';
 --> expired | idempotency_record | 0 | rows$$;
 
 revoke all on function pgidem.stats() from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create or replace function pgidem.cleanup_runs(
+  p_limit integer default 20
+)
+returns setof pgidem.cleanup_run
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '2s'
+set enable_seqscan = off
+as $$
+begin
+  if p_limit is null or p_limit < 1 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'invalid argument',
+      detail = format('p_limit is %s.', coalesce(p_limit::text, 'null')),
+      hint = 'Give a number of runs, at least 1.';
+  end if;
+  return query
+  select r.*
+  from pgidem.cleanup_run r
+  order by r.id desc
+  limit p_limit;
+end
+$$;
+
+comment on function pgidem.cleanup_runs(integer) is
+$$The history of the cleanup, the newest run first, whoever started it. 10000 runs are kept.
+
+A run without ended_at is under way or was stopped before its end. One that could not begin, since
+it had no connection or no right, is not among them: see cron.job_run_details, or the log of whatever
+starts it.
+
+Parameters:
+p_limit: how many runs to return at most, at least 1.
+
+Returns:
+One row for each run: started_at, ended_at, batches and deleted tell how it went.
+
+Errors:
+22023: p_limit is null or less than 1.
+55P03: a lock on the table was held for 2 seconds.
+
+Example:
+-- as an operator
+call pgidem.cleanup();
+select batches, deleted, ended_at is not null as ended
+from pgidem.cleanup_runs(p_limit => 1);
+--> 1 | 0 | t$$;
+
+revoke all on function pgidem.cleanup_runs(integer) from public;
 -- +goose StatementEnd
 
 -- Operations
@@ -3171,6 +3291,108 @@ revoke all on function pgidem.forget_key(text, text, boolean) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
 /*
+Without the gates, as a deleted principal takes its keys along: an answer that somebody has just read was given in time. A
+key that runs is refused, since its effect may be under way; one statement tests and deletes, so that no claim slips in
+between. Both tables or none: a refusal undoes what was deleted.
+*/
+create or replace function pgidem.forget_principal(
+  p_user_id text
+)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '2s'
+set enable_seqscan = off
+as $$
+declare
+  v_user_id constant text collate "C" := p_user_id;
+  v_principal_id constant uuid := pgidem._uuid(v_user_id);
+  v_now timestamptz;
+  v_deleted bigint;
+  v_forgotten bigint;
+  v_running text;
+begin
+  if p_user_id is null then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'invalid argument',
+      detail = 'p_user_id is null.',
+      hint = 'Pass the principal as text, a UUID in its form of 36 characters.';
+  end if;
+
+  v_now := pgidem._now();
+  delete from pgidem.idempotency_keys k
+  where k.principal_id = v_principal_id
+    and (k.state = 'completed' or k.expires_at <= v_now)
+    and not pgidem._mine(k.xmin);
+  get diagnostics v_forgotten = row_count;
+  delete from pgidem.idempotency_record k
+  where k.user_id = v_user_id
+    and (k.state = 'completed' or k.live_until <= v_now)
+    and not pgidem._mine(k.xmin);
+  get diagnostics v_deleted = row_count;
+  v_forgotten := v_forgotten + v_deleted;
+
+  v_running := coalesce(
+    (select k.key::text from pgidem.idempotency_keys k
+      where k.principal_id = v_principal_id and (k.state = 'in_progress' or pgidem._mine(k.xmin)) limit 1),
+    (select k.idem_key from pgidem.idempotency_record k
+      where k.user_id = v_user_id and (k.state = 'in_progress' or pgidem._mine(k.xmin)) limit 1)
+  );
+  if v_running is not null then
+    raise exception using
+      errcode = 'ID002',
+      message = 'a key of the principal is running',
+      detail = format('Key %s has a claim of this transaction or one without an answer.', v_running),
+      hint = 'Wait for its end, or find out that nobody works on it and free it with forget_key, p_force => true. Then call this again. The claim of this transaction goes with its ROLLBACK.';
+  end if;
+  return v_forgotten;
+end
+$$;
+
+comment on function pgidem.forget_principal(text) is
+$$Deletes what is recorded for all keys of one principal, so that requests with them run again.
+
+For a principal who leaves, and for answers that must not be kept. It looks in both tables and
+forgets either all or nothing. A key that runs in an open transaction cannot be seen and stays: lock
+the principal out first, and call it again when those have ended. The principal itself stays too.
+
+Parameters:
+p_user_id: the principal; in idempotency_keys a UUID in its form of 36 characters (RFC 9562).
+
+Returns:
+How many keys were forgotten, 0 when there was none.
+
+Errors:
+22023: p_user_id is null.
+55P03: a lock was held for 2 seconds.
+ID002: one of the keys is running, by a committed claim or a lease; nothing was forgotten.
+
+Example:
+-- as the application
+select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');
+select outcome
+from pgidem.idem_save_final(
+  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_key => '0192f0c1-6789-7abc-8def-000000000008',
+  p_action => 'delete_payment',
+  p_request_sha256 => sha256('DELETE /payments/8'),
+  p_status => 404,
+  p_body => '{"code": "not_found"}'
+);
+--> stored
+
+-- as an operator
+select pgidem.forget_principal(p_user_id => '0192f0c1-2345-7abc-8def-0123456789ab');
+--> 1$$;
+
+revoke all on function pgidem.forget_principal(text) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+/*
 One step of attach_principals, with a search_path of its own: the procedure itself can have none, since it commits, and an
 operator that somebody planted in the path of the owner would run with the owner's rights. What a step finds done it
 leaves alone.
@@ -3393,8 +3615,11 @@ return case p_group
     'schedule_cleanup',
     'unschedule_cleanup',
     'stats',
+    'cleanup_runs',
+    'doctor',
     'lookup_key',
     'forget_key',
+    'forget_principal',
     'show_settings',
     'version'
   ]
@@ -3516,9 +3741,10 @@ $$;
 comment on function pgidem.grant_operator(name) is
 $$Lets a role operate pgidem.
 
-It grants the role USAGE on the schema and EXECUTE on cleanup, cleanup_batch, lookup_key,
-forget_key, show_settings and version. Later versions grant their new functions to the same roles.
-Run it as the owner of the schema.
+It grants the role USAGE on the schema and EXECUTE on cleanup, cleanup_batch, schedule_cleanup,
+unschedule_cleanup, stats, cleanup_runs, doctor, lookup_key, forget_key, forget_principal,
+show_settings and version. Later versions grant their new functions to the same roles. Run it as the
+owner of the schema.
 
 Parameters:
 p_role: the role, which must exist.
@@ -3576,6 +3802,567 @@ comment on function pgidem._regrant() is
   'The last step of every installation and upgrade: grants the functions of each group to the roles that had the group.';
 
 revoke all on function pgidem._regrant() from public;
+-- +goose StatementEnd
+
+-- Doctor
+-- +goose StatementBegin
+create or replace function pgidem._finding(
+  p_check_name text,
+  p_status text,
+  p_detail text,
+  p_mend text
+)
+returns pgidem.diagnosis
+language sql
+immutable
+parallel safe
+security invoker
+return (p_check_name, p_status, p_detail, case when p_status <> 'ok' then p_mend end)::pgidem.diagnosis;
+
+comment on function pgidem._finding(text, text, text, text) is 'The result of one check; what is ok needs no mending.';
+
+revoke all on function pgidem._finding(text, text, text, text) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create or replace function pgidem._app_roles(
+  out p_role oid,
+  out p_name text
+)
+returns setof record
+language plpgsql
+stable
+parallel safe
+security invoker
+as $$
+begin
+  return query
+  select r.oid, quote_ident(r.rolname)
+  from pg_roles r
+  where r.rolcanlogin
+    and not r.rolsuper
+    and has_function_privilege(r.oid, 'pgidem.idem_begin(uuid, uuid, text, bytea, interval, interval)'::regprocedure, 'execute')
+    and r.oid <> (select n.nspowner from pg_namespace n where n.nspname = 'pgidem');
+  if not found then
+    return query
+    select r.oid, quote_ident(r.rolname) from pg_roles r where r.rolname = session_user;
+  end if;
+end
+$$;
+
+comment on function pgidem._app_roles() is
+  'The roles that can log in and call idem_begin, without superusers and the owner; where there is none, the role of this session.';
+
+revoke all on function pgidem._app_roles() from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+/*
+A session of another role cannot be asked. Where nobody set the value for that role or this database, it is that of the
+server, which is taken from this session: so a role that asks should have no settings of its own.
+*/
+create or replace function pgidem._role_setting(
+  p_role oid,
+  p_name text
+)
+returns text
+language sql
+stable
+parallel safe
+security invoker
+as $$
+  select coalesce(
+    (
+      select substr(c.setting, strpos(c.setting, '=') + 1)
+      from pg_db_role_setting s
+      cross join unnest(s.setconfig) c (setting)
+      where s.setrole in (p_role, 0)
+        and s.setdatabase in (0, (select d.oid from pg_database d where d.datname = current_database()))
+        and split_part(c.setting, '=', 1) = p_name
+      order by s.setrole = 0, s.setdatabase = 0
+      limit 1
+    ),
+    (select g.reset_val from pg_settings g where g.name = p_name)
+  )
+$$;
+
+comment on function pgidem._role_setting(oid, text) is
+  'What a new session of a role in this database starts with, as text; null for a setting that this server does not know.';
+
+revoke all on function pgidem._role_setting(oid, text) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create or replace function pgidem._role_timeout(
+  p_role oid,
+  p_name text
+)
+returns interval
+language sql
+stable
+parallel safe
+security invoker
+as $$
+  -- A number alone is milliseconds; both write the units min, s and ms the same way.
+  select nullif(case when v.value ~ '^[0-9.]+$' then (v.value || ' ms')::interval else v.value::interval end, interval '0')
+  from (select trim(pgidem._role_setting(p_role, p_name)) as value) v
+$$;
+
+comment on function pgidem._role_timeout(oid, text) is
+  'A timeout that a new session of a role in this database starts with; null when it is off.';
+
+revoke all on function pgidem._role_timeout(oid, text) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create or replace function pgidem._diagnose_schema()
+returns setof pgidem.diagnosis
+language plpgsql
+stable
+parallel safe
+security invoker
+as $$
+declare
+  v_found text;
+  v_settings pgidem.settings;
+  v_key record;
+begin
+  select string_agg(distinct o.name, ', ')
+  into v_found
+  from (
+    select 'schema pgidem', a.grantee
+    from pg_namespace n cross join lateral aclexplode(n.nspacl) a
+    where n.nspname = 'pgidem'
+    union all
+    select p.oid::regprocedure::text, a.grantee
+    from pg_proc p cross join lateral aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+    where p.pronamespace = 'pgidem'::regnamespace
+    union all
+    select c.oid::regclass::text, a.grantee
+    from pg_class c cross join lateral aclexplode(c.relacl) a
+    where c.relnamespace = 'pgidem'::regnamespace
+    union all
+    select c.oid::regclass || '.' || quote_ident(t.attname), a.grantee
+    from pg_class c join pg_attribute t on t.attrelid = c.oid cross join lateral aclexplode(t.attacl) a
+    where c.relnamespace = 'pgidem'::regnamespace
+  ) o (name, grantee)
+  where o.grantee = 0;
+  return next pgidem._finding('public_rights', case when v_found is null then 'ok' else 'fail' end,
+    case when v_found is null then 'PUBLIC has no right here' else 'PUBLIC has rights on ' || left(v_found, 200) end,
+    'As the owner of the schema run: revoke all on schema pgidem from public; revoke all on all routines in schema pgidem from public; revoke all on all tables in schema pgidem from public');
+
+  select string_agg(format('alter table %s set logged', c.oid::regclass), '; ')
+  into v_found
+  from pg_class c
+  where c.relnamespace = 'pgidem'::regnamespace
+    and c.relkind in ('r', 'p')
+    and c.relpersistence <> 'p';
+  return next pgidem._finding('logged_tables', case when v_found is null then 'ok' else 'fail' end,
+    case when v_found is null then 'every table survives a crash' else 'a crash empties a table, and every retry would run again' end,
+    'As the owner of the schema run: ' || v_found);
+
+  select c.convalidated and c.conname = 'idempotency_keys_principal_id_fkey' as is_whole, c.confrelid::regclass as principals, a.attname
+  into v_key
+  from pg_constraint c
+  join pg_attribute a on a.attrelid = c.confrelid and a.attnum = c.confkey[1]
+  where c.conrelid = 'pgidem.idempotency_keys'::regclass
+    and c.contype = 'f'
+  order by 1
+  limit 1;
+  return next pgidem._finding('foreign_key', case when v_key.is_whole then 'ok' else 'warn' end,
+    case
+      when v_key.is_whole then 'principals are rows of ' || v_key.principals
+      when v_key.principals is null then 'nothing says that a principal exists, and a deleted one leaves its keys behind'
+      else 'attach_principals did not come to its end: a foreign key is not validated'
+    end,
+    format('As the owner of the schema run: call pgidem.attach_principals(%L, %L)', coalesce(v_key.principals, 'pgidem.principals'), coalesce(v_key.attname, 'id')));
+
+  select s.* into v_settings from pgidem.settings s where s.singleton;
+  return next pgidem._finding('settings', case when found then 'ok' else 'fail' end,
+    case
+      when found then format('key_ttl %s, lock_timeout %s, lease %s, retention %s',
+        v_settings.key_ttl, v_settings.lock_timeout, v_settings.lease, v_settings.retention)
+      else 'the row of defaults is missing, and requests fail'
+    end,
+    'As the owner of the schema run: insert into pgidem.settings default values');
+end
+$$;
+
+comment on function pgidem._diagnose_schema() is 'The checks of doctor that read the schema pgidem: rights, tables, foreign key and settings.';
+
+revoke all on function pgidem._diagnose_schema() from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create or replace function pgidem._diagnose_server()
+returns setof pgidem.diagnosis
+language plpgsql
+stable
+parallel restricted
+security invoker
+as $$
+declare
+  v_off text;
+  v_names constant text := current_setting('synchronous_standby_names');
+  v_standbys record;
+begin
+  select string_agg(r.p_name, ', ') into v_off
+  from pgidem._app_roles() r
+  where pgidem._role_setting(r.p_role, 'default_transaction_read_only')::boolean;
+  return next pgidem._finding('read_only', case when pg_is_in_recovery() then 'warn' when v_off is not null then 'fail' else 'ok' end,
+    case
+      when pg_is_in_recovery() then 'this server is a standby: it can be asked, and no request can be claimed here'
+      when v_off is not null then 'default_transaction_read_only is on for ' || v_off || ': no request can be claimed'
+      else 'this server takes writes'
+    end,
+    case
+      when pg_is_in_recovery() then 'Let applications connect to the primary (target_session_attrs=read-write). If this one is to be it, run: select pg_promote()'
+      else 'Run: alter role ' || v_off || ' reset default_transaction_read_only, and look for it in the settings of the database and the server'
+    end);
+
+  select string_agg(g.name, ', ' order by g.name) into v_off
+  from pg_settings g
+  where g.name in ('fsync', 'full_page_writes')
+    and g.setting = 'off';
+  return next pgidem._finding('crash_safety', case when v_off is null then 'ok' else 'fail' end,
+    case when v_off is null then 'fsync and full_page_writes are on' else v_off || ' is off: a crash of the machine can destroy the database' end,
+    'In postgresql.conf set to on: ' || v_off);
+
+  -- A backup is under way there for a while, and a subscriber cannot take over.
+  select count(*) filter (where s.sync_state in ('sync', 'quorum')) as in_step,
+    count(*) filter (where s.sync_state in ('async', 'potential')) as behind,
+    count(*) filter (where s.sync_state is null) as unseen
+  into v_standbys
+  from pg_stat_replication s
+  where s.state is distinct from 'backup'
+    and not exists (select from pg_replication_slots l where l.active_pid = s.pid and l.slot_type = 'logical');
+  return next pgidem._finding('standbys',
+    case
+      when pg_is_in_recovery() then 'ok'
+      when v_standbys.unseen > 0 then 'warn'
+      when v_names <> '' and v_standbys.in_step = 0 then 'fail'
+      when v_names = '' and v_standbys.behind > 0 then 'warn'
+      else 'ok'
+    end,
+    case
+      when pg_is_in_recovery() then 'for the primary to say'
+      when v_standbys.unseen > 0 then format('%s standbys are connected, and the owner of the schema may not see how', v_standbys.unseen)
+      when v_names <> '' and v_standbys.in_step = 0 then 'synchronous_standby_names is set and no such standby is connected: every commit waits'
+      when v_names = '' and v_standbys.behind > 0 then
+        format('%s standbys are asynchronous: a promotion loses the last commits, and of a lease only the record, not its effect', v_standbys.behind)
+      when v_names = '' then 'none is connected'
+      else format('%s synchronous, %s more', v_standbys.in_step, v_standbys.behind)
+    end,
+    case
+      when v_standbys.unseen > 0 then format('As a superuser run: grant pg_read_all_stats to %I',
+        (select r.rolname from pg_namespace n join pg_roles r on r.oid = n.nspowner where n.nspname = 'pgidem'))
+      when v_names <> '' then 'Start the standby, or as a superuser run: alter system reset synchronous_standby_names; select pg_reload_conf()'
+      else 'As a superuser run: alter system set synchronous_standby_names = ''*''; select pg_reload_conf(). Or use DownstreamKey for every effect elsewhere, and compare with the provider after a promotion'
+    end);
+end
+$$;
+
+comment on function pgidem._diagnose_server() is 'The checks of doctor that ask whether this server takes writes and keeps them: read-only, crash safety, standbys.';
+
+revoke all on function pgidem._diagnose_server() from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create or replace function pgidem._diagnose_roles()
+returns setof pgidem.diagnosis
+language plpgsql
+stable
+parallel restricted
+security invoker
+as $$
+declare
+  v_wait constant interval := (select s.lock_timeout from pgidem.settings s where s.singleton);
+  v_roles text;
+  v_mend text;
+begin
+  select string_agg(r.p_name, ', '), string_agg(format('alter role %s set statement_timeout = ''%s s''',
+    r.p_name, ceil(2 * extract(epoch from v_wait))), '; ')
+  into v_roles, v_mend
+  from pgidem._app_roles() r
+  where pgidem._role_timeout(r.p_role, 'statement_timeout') <= v_wait;
+  return next pgidem._finding('lock_timeout', case when v_roles is null then 'ok' else 'warn' end,
+    case
+      when v_roles is null then format('repeats wait %s, and no statement_timeout ends that', v_wait)
+      else format('statement_timeout of %s is not longer than the %s that repeats wait: they get 503 instead of 409 or a replay', v_roles, v_wait)
+    end,
+    'Run: ' || v_mend || '. Or shorten lock_timeout in pgidem.settings');
+
+  -- The one since PostgreSQL 17 ends idle transactions too.
+  select string_agg(r.p_name, ', '), string_agg(format('alter role %s set idle_in_transaction_session_timeout = ''90s''', r.p_name), '; ')
+  into v_roles, v_mend
+  from pgidem._app_roles() r
+  where pgidem._role_timeout(r.p_role, 'idle_in_transaction_session_timeout') is null
+    and pgidem._role_timeout(r.p_role, 'transaction_timeout') is null;
+  return next pgidem._finding('idle_timeout', case when v_roles is null then 'ok' else 'warn' end,
+    case
+      when v_roles is null then 'a caller that stands still in a transaction is ended'
+      else format('idle_in_transaction_session_timeout is off for %s: a caller that stands still keeps its key (goshell sets it by itself)', v_roles)
+    end,
+    'Run: ' || v_mend);
+
+  select string_agg(r.p_name, ', '), string_agg(format('alter role %s set tcp_user_timeout = ''30s''', r.p_name), '; ')
+  into v_roles, v_mend
+  from pgidem._app_roles() r
+  where pgidem._role_timeout(r.p_role, 'tcp_user_timeout') is null
+    and pgidem._role_timeout(r.p_role, 'tcp_keepalives_idle') is null;
+  return next pgidem._finding('tcp_timeouts', case when v_roles is null then 'ok' else 'warn' end,
+    case
+      when v_roles is null then 'a client that is gone without a word is noticed'
+      else format('tcp_user_timeout and tcp_keepalives_idle are off for %s: a caller whose network went dark keeps its key for hours', v_roles)
+    end,
+    'Run: ' || v_mend);
+
+  select string_agg(r.p_name, ', '), string_agg(format('alter role %s set synchronous_commit = on', r.p_name), '; ')
+  into v_roles, v_mend
+  from pgidem._app_roles() r
+  where pgidem._role_setting(r.p_role, 'synchronous_commit') in ('off', 'false', 'no', '0')
+    or (pgidem._role_setting(r.p_role, 'synchronous_commit') = 'local' and current_setting('synchronous_standby_names') <> '');
+  return next pgidem._finding('synchronous_commit', case when v_roles is null then 'ok' else 'warn' end,
+    case
+      when v_roles is null then 'a commit is kept before it is reported'
+      else format('it is off or local for %s: a crash or a promotion can lose a lease whose effect has happened', v_roles)
+    end,
+    'Run: ' || v_mend);
+end
+$$;
+
+comment on function pgidem._diagnose_roles() is 'The checks of doctor that read what sessions of the application start with: timeouts and synchronous_commit.';
+
+revoke all on function pgidem._diagnose_roles() from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+/*
+Autovacuum comes at a fiftieth of dead rows, so a fifth means that it is held up. Space that is free inside the file is
+estimated from the width of a row as the planner knows it; a table lives through waves, so three quarters of it may be free.
+*/
+create or replace function pgidem._diagnose_tables()
+returns setof pgidem.diagnosis
+language plpgsql
+stable
+parallel restricted
+security invoker
+as $$
+declare
+  v_found text;
+  v_mend text;
+  v_age bigint;
+  v_multixact_age bigint;
+begin
+  select string_agg(distinct o.what, ', '), string_agg(distinct o.mend, '; ')
+  into v_found, v_mend
+  from (
+    select g.name || ' is off', 'in postgresql.conf set ' || g.name || ' = on'
+    from pg_settings g
+    where g.name in ('autovacuum', 'track_counts') and g.setting = 'off'
+    union all
+    select 'autovacuum is off for ' || c.oid::regclass, format('alter table %s reset (autovacuum_enabled)', c.oid::regclass)
+    from pg_class c
+    cross join lateral pg_options_to_table(c.reloptions) o
+    where c.relnamespace = 'pgidem'::regnamespace and o.option_name = 'autovacuum_enabled' and not o.option_value::boolean
+  ) o (what, mend);
+  return next pgidem._finding('autovacuum', case when v_found is null then 'ok' else 'warn' end,
+    coalesce(v_found || ': the space of deleted keys is never used again', 'on for every table'),
+    'Mend: ' || v_mend);
+
+  select string_agg(format('%s rows of %s are dead', s.n_dead_tup, c.oid::regclass), ', '), string_agg('vacuum ' || c.oid::regclass, '; ')
+  into v_found, v_mend
+  from pg_class c
+  join pg_stat_all_tables s on s.relid = c.oid
+  where c.oid in ('pgidem.idempotency_keys'::regclass, 'pgidem.idempotency_record'::regclass)
+    and s.n_dead_tup > 10000
+    and s.n_dead_tup > 0.2 * s.n_live_tup;
+  return next pgidem._finding('dead_rows', case when v_found is null then 'ok' else 'warn' end,
+    coalesce(v_found, 'a vacuum keeps up'),
+    'End what holds old rows (the oldest backend_xmin in pg_stat_activity, pg_prepared_xacts, pg_replication_slots), then as the owner run: ' || v_mend);
+
+  select string_agg(format('%s of %s are free', pg_size_pretty(t.bytes - t.used), t.name), ', '), string_agg('vacuum full ' || t.name, '; ')
+  into v_found, v_mend
+  from (
+    select c.oid::regclass as name, pg_relation_size(c.oid) as bytes,
+      -- A tuple's header and line pointer take 28 bytes.
+      (greatest(c.reltuples, 0) * (28 + (select sum(w.stawidth * (1 - w.stanullfrac)) from pg_statistic w where w.starelid = c.oid)))::bigint as used
+    from pg_class c
+    where c.oid in ('pgidem.idempotency_keys'::regclass, 'pgidem.idempotency_record'::regclass)
+  ) t
+  where t.bytes > 64 * 1024 * 1024
+    and t.used < t.bytes / 4;
+  return next pgidem._finding('bloat', case when v_found is null then 'ok' else 'warn' end,
+    coalesce(v_found, 'no table is much larger than its rows'),
+    'New keys fill that space. To give it back, at a quiet time, for it locks requests out, as the owner run: ' || v_mend);
+
+  select max(age(c.relfrozenxid)), max(mxid_age(c.relminmxid))
+  into v_age, v_multixact_age
+  from pg_class c
+  where c.relkind in ('r', 't')
+    and (c.relnamespace = 'pgidem'::regnamespace
+      or c.oid in (select t.reltoastrelid from pg_class t where t.relnamespace = 'pgidem'::regnamespace));
+  v_age := greatest(v_age, (select age(d.datfrozenxid) from pg_database d where d.datname = current_database()));
+  return next pgidem._finding('wraparound',
+    case
+      when greatest(v_age, v_multixact_age) > 1600000000 then 'fail'
+      when v_age > 2 * current_setting('autovacuum_freeze_max_age')::bigint
+        or v_multixact_age > 2 * current_setting('autovacuum_multixact_freeze_max_age')::bigint then 'warn'
+      else 'ok'
+    end,
+    format('the oldest row is %s million transactions old; at 2146 the server stops to take writes', greatest(v_age, v_multixact_age) / 1000000),
+    'End what holds old rows (the oldest backend_xmin in pg_stat_activity, pg_prepared_xacts, pg_replication_slots), then as a superuser run: vacuum (freeze)');
+end
+$$;
+
+comment on function pgidem._diagnose_tables() is 'The checks of doctor that read what the server knows of the tables: autovacuum, dead rows, free space, wraparound.';
+
+revoke all on function pgidem._diagnose_tables() from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create or replace function pgidem._diagnose_cleanup()
+returns setof pgidem.diagnosis
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+as $$
+declare
+  v_now constant timestamptz := pgidem._now();
+  v_interval constant interval := coalesce((select s.cleanup_interval from pgidem.settings s where s.singleton), interval '1 minute');
+  v_patience constant interval := greatest(5 * v_interval, interval '15 minutes');
+  v_wanted constant text := pgidem._cron_schedule(v_interval);
+  v_jobs record;
+  v_started interval;
+  v_ended interval;
+  v_backlog interval;
+begin
+  select count(*) as known, count(*) filter (where j.p_active) as active, string_agg(j.p_schedule, ', ') filter (where j.p_active) as schedule
+  into v_jobs
+  from pgidem._cleanup_jobs() j;
+  select date_trunc('second', v_now - max(r.started_at)), date_trunc('second', v_now - max(r.ended_at))
+  into v_started, v_ended
+  from pgidem.cleanup_run r;
+  return next pgidem._finding('cleanup_schedule',
+    case
+      when v_jobs.active > 0 and v_jobs.schedule = v_wanted then 'ok'
+      when v_jobs.known = 0 and v_started <= v_patience then 'ok'
+      else 'warn'
+    end,
+    case
+      when v_jobs.active > 0 and v_jobs.schedule = v_wanted then 'pg_cron runs it: ' || v_wanted
+      when v_jobs.active > 0 then format('pg_cron runs it at %s, and cleanup_interval is %s', v_jobs.schedule, v_interval)
+      when v_jobs.known > 0 then 'its job is not active'
+      when v_started <= v_patience then format('no job of pg_cron, something else runs it: the last time %s ago', v_started)
+      when exists (select from pg_extension e where e.extname = 'pg_cron') then 'pg_cron is here and has no job for it'
+      else 'nothing runs it, and pg_cron is not in this database'
+    end,
+    case
+      when v_jobs.known > 0 or exists (select from pg_extension e where e.extname = 'pg_cron') then 'As an operator run: select pgidem.schedule_cleanup()'
+      else 'Let `pgidem cleanup --every 1m` run beside the application, or install pg_cron and run: select pgidem.schedule_cleanup()'
+    end);
+
+  return next pgidem._finding('cleanup_success', case when v_ended <= v_patience then 'ok' else 'warn' end,
+    coalesce(format('the last whole run ended %s ago', v_ended), 'no run has come to its end yet'),
+    'Run: call pgidem.cleanup(). If it fails, the error says why; if not, see whether what schedules it can connect (cron.job_run_details)');
+
+  select date_trunc('second', v_now - least(
+    (select min(k.expires_at) from pgidem.idempotency_keys k),
+    (select min(k.expires_at) from pgidem.idempotency_record k)))
+  into v_backlog;
+  return next pgidem._finding('cleanup_backlog',
+    case when v_backlog > interval '1 day' then 'fail' when v_backlog > v_patience then 'warn' else 'ok' end,
+    case
+      when v_backlog > interval '0' then format('the first expired key has waited %s', v_backlog)
+      else 'no expired key waits'
+    end,
+    'Run: call pgidem.cleanup(). If it comes back again and again, raise cleanup_batch_size in pgidem.settings');
+end
+$$;
+
+comment on function pgidem._diagnose_cleanup() is 'The checks of doctor that ask whether the cleanup is scheduled, runs and keeps up.';
+
+revoke all on function pgidem._diagnose_cleanup() from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create or replace function pgidem._diagnose_keys()
+returns setof pgidem.diagnosis
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+as $$
+declare
+  c_pages constant integer := 32768; -- 256 MB of pages of the usual size
+  v_claims record;
+  v_about text;
+begin
+  v_claims := pgidem._unanswered('pgidem.idempotency_keys'::regclass, c_pages);
+  v_about := case when v_claims.p_is_estimate then 'about ' else '' end;
+  return next pgidem._finding('stuck_claims', case when v_claims.p_abandoned > 0 then 'warn' else 'ok' end,
+    case
+      when v_claims.p_abandoned > 0 then format('%s%s keys get 409 until they expire: their claims were committed without idem_complete', v_about, v_claims.p_abandoned)
+      else v_about || 'no claim was committed without an answer'
+    end,
+    'Find the caller that is in autocommit or leaves out idem_complete: select action, count(*) from pgidem.idempotency_keys where state = ''in_progress'' group by 1. pgidem.forget_key with p_force frees a key');
+
+  v_claims := pgidem._unanswered('pgidem.idempotency_record'::regclass, c_pages);
+  v_about := case when v_claims.p_is_estimate then 'about ' else '' end;
+  return next pgidem._finding('abandoned_leases', case when v_claims.p_abandoned > 0 then 'warn' else 'ok' end,
+    case
+      when v_claims.p_abandoned > 0 then format('%s%s leases ended without an answer: whether their effects happened, only the other side knows', v_about, v_claims.p_abandoned)
+      else format('%s%s leases are running, none ended without an answer', v_about, v_claims.p_running)
+    end,
+    'Ask the other side by the DownstreamKey: select user_id, idem_key, created_at from pgidem.idempotency_record where state = ''in_progress'' and live_until < now(). A retry runs such an operation again; without one the cleanup removes the record');
+end
+$$;
+
+comment on function pgidem._diagnose_keys() is 'The checks of doctor that count claims which nobody finishes.';
+
+revoke all on function pgidem._diagnose_keys() from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create or replace function pgidem.doctor()
+returns setof pgidem.diagnosis
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '2s'
+set enable_seqscan = off
+as $$
+begin
+  return query select * from pgidem._diagnose_schema();
+  return query select * from pgidem._diagnose_server();
+  return query select * from pgidem._diagnose_roles();
+  return query select * from pgidem._diagnose_tables();
+  return query select * from pgidem._diagnose_cleanup();
+  return query select * from pgidem._diagnose_keys();
+end
+$$;
+
+comment on function pgidem.doctor() is
+$$Looks for what is wrong, or will be, and says what to do about it. It changes nothing.
+
+The schema: public_rights, logged_tables, foreign_key, settings. The server: read_only,
+crash_safety, standbys. What sessions of the application start with, that is of every role that
+grant_app named: lock_timeout, idle_timeout, tcp_timeouts, synchronous_commit. The tables:
+autovacuum, dead_rows, bloat, wraparound. The cleanup: cleanup_schedule, cleanup_success,
+cleanup_backlog. Claims that nobody finishes: stuck_claims, abandoned_leases; of a table of more
+than 32768 pages they are estimated. On a standby it says what can be said there. Later versions add
+checks. The command pgidem doctor adds what only a client can know.
+
+Returns:
+One row for each check. status is ok; warn for what may hurt one day, or in one case; or fail for
+what does harm now, or puts the guarantee at risk. detail says what was found, mend what to do.
+
+Errors:
+55P03: a lock on a table was held for 2 seconds.
+
+Example:
+-- as an operator
+select check_name, status, detail
+from pgidem.doctor()
+where check_name in ('public_rights', 'read_only', 'stuck_claims');
+--> public_rights | ok | PUBLIC has no right here
+--> read_only | ok | this server takes writes
+--> stuck_claims | ok | no claim was committed without an answer$$;
+
+revoke all on function pgidem.doctor() from public;
 -- +goose StatementEnd
 
 -- What earlier versions called

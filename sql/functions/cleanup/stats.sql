@@ -1,6 +1,6 @@
 /*
-Nothing here reads a table from end to end: counts of live rows are the planner's estimates, and the backlog is counted along
-its index up to a bound.
+Nothing here reads a large table from end to end: counts of live rows are the planner's estimates, the backlog is counted
+along its index up to a bound, and claims without an answer are counted on 1024 pages.
 */
 create or replace function pgidem.stats()
 returns setof pgidem.stat
@@ -19,6 +19,8 @@ declare
   v_count bigint;
   v_oldest timestamptz;
   v_facts record;
+  v_claims record;
+  v_success timestamptz;
 begin
   foreach v_table in array array['pgidem.idempotency_keys'::regclass, 'pgidem.idempotency_record'::regclass]
   loop
@@ -38,6 +40,8 @@ begin
     left join pg_stat_all_tables s on s.relid = c.oid
     where c.oid = v_table;
 
+    v_claims := pgidem._unanswered(v_table, 1024);
+
     return query
     select f.*
     from (
@@ -48,7 +52,9 @@ begin
         ('dead_rows', v_facts.name, v_facts.dead::numeric, 'rows', true),
         ('vacuum_age', v_facts.name, extract(epoch from v_now - v_facts.vacuumed), 'seconds', false),
         ('table_size', v_facts.name, v_facts.table_bytes::numeric, 'bytes', false),
-        ('index_size', v_facts.name, v_facts.index_bytes::numeric, 'bytes', false)
+        ('index_size', v_facts.name, v_facts.index_bytes::numeric, 'bytes', false),
+        ('running', v_facts.name, v_claims.p_running::numeric, 'rows', v_claims.p_is_estimate),
+        ('abandoned', v_facts.name, v_claims.p_abandoned::numeric, 'rows', v_claims.p_is_estimate)
     ) f (metric, table_name, value, unit, is_estimate);
   end loop;
 
@@ -57,11 +63,18 @@ begin
   from pgidem.cleanup_run r
   order by r.id desc
   limit 1;
+  select r.ended_at
+  into v_success
+  from pgidem.cleanup_run r
+  where r.ended_at is not null
+  order by r.id desc
+  limit 1;
   return query
   select f.*
   from (
     values
       ('cleanup_age', null::text, extract(epoch from v_now - v_facts.started_at), 'seconds', false),
+      ('cleanup_success_age', null, extract(epoch from v_now - v_success), 'seconds', false),
       ('cleanup_duration', null, extract(epoch from v_facts.ended_at - v_facts.started_at), 'seconds', false),
       ('cleanup_batches', null, v_facts.batches::numeric, null, false),
       ('cleanup_deleted', null, v_facts.deleted::numeric, 'rows', false),
@@ -75,14 +88,19 @@ $$Figures of the tables and of the cleanup, for people and for monitoring.
 
 Figures of each table: rows that stand in it; expired, those that wait for the cleanup, counted up
 to 100000; oldest_expired_age, how long the first of them has waited; dead_rows that wait for a
-vacuum; vacuum_age, the time since the last one; table_size and index_size. Figures of the last run
-of the cleanup: cleanup_age since its start, cleanup_duration (null when it runs or was stopped),
-cleanup_batches and cleanup_deleted. cleanup_jobs counts the active jobs of pg_cron in this database
-that run it. No table is read to its end. Later versions add figures.
+vacuum; vacuum_age, the time since the last one; table_size and index_size; running, leases that
+somebody works on; abandoned, claims that nobody finishes: in idempotency_keys those that were
+committed without idem_complete, whose keys get 409 until they expire, in idempotency_record leases
+that ended without an answer. These two are counted on up to 1024 pages, and estimated from there.
+
+Figures of the last run of the cleanup: cleanup_age since its start, cleanup_duration (null when it
+runs or was stopped), cleanup_batches and cleanup_deleted; cleanup_success_age since the end of the
+last run that came to its end; cleanup_runs has the history. cleanup_jobs counts the active jobs of
+pg_cron in this database that run it. No large table is read to its end. Later versions add figures.
 
 Returns:
 One row for each figure, with its unit. is_estimate: a figure of the planner, or one whose counting
-ended at its bound.
+ended at its bound, or that was estimated from some pages.
 
 Errors:
 55P03: a lock on a table was held for 2 seconds.

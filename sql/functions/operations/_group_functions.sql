@@ -32,8 +32,11 @@ return case p_group
     'schedule_cleanup',
     'unschedule_cleanup',
     'stats',
+    'cleanup_runs',
+    'doctor',
     'lookup_key',
     'forget_key',
+    'forget_principal',
     'show_settings',
     'version'
   ]

@@ -16,9 +16,10 @@ $$;
 comment on function pgidem.grant_operator(name) is
 $$Lets a role operate pgidem.
 
-It grants the role USAGE on the schema and EXECUTE on cleanup, cleanup_batch, lookup_key,
-forget_key, show_settings and version. Later versions grant their new functions to the same roles.
-Run it as the owner of the schema.
+It grants the role USAGE on the schema and EXECUTE on cleanup, cleanup_batch, schedule_cleanup,
+unschedule_cleanup, stats, cleanup_runs, doctor, lookup_key, forget_key, forget_principal,
+show_settings and version. Later versions grant their new functions to the same roles. Run it as the
+owner of the schema.
 
 Parameters:
 p_role: the role, which must exist.
