@@ -54,7 +54,7 @@ comment on column pgidem.stat.metric is 'What the figure is about; the comment o
 comment on column pgidem.stat.table_name is 'The table that it is about, null when it is about none.';
 comment on column pgidem.stat.value is 'The figure; null when there is none, as for the oldest of no rows.';
 comment on column pgidem.stat.unit is 'rows, bytes, seconds, or null for a number.';
-comment on column pgidem.stat.is_estimate is 'True when the figure comes from the statistics of the planner, which follow the table at some distance.';
+comment on column pgidem.stat.is_estimate is 'True when the figure comes from the statistics of the planner, which follow the table at some distance, or from a part of the table.';
 
 -- +goose StatementBegin
 do $$

@@ -2632,7 +2632,7 @@ declare
   v_share constant float8 := least(1, p_pages::float8 / greatest(v_pages, 1));
 begin
   if p_table = 'pgidem.idempotency_keys'::regclass then
-    select null, count(*)
+    select null::bigint, count(*)
     into p_running, p_abandoned
     from pgidem.idempotency_keys k tablesample system (100 * v_share)
     where k.state = 'in_progress'
@@ -2643,8 +2643,8 @@ begin
     from pgidem.idempotency_record k tablesample system (100 * v_share)
     where k.state = 'in_progress';
   end if;
-  p_running := round(p_running / v_share);
-  p_abandoned := round(p_abandoned / v_share);
+  p_running := round(p_running / v_share)::bigint;
+  p_abandoned := round(p_abandoned / v_share)::bigint;
   p_is_estimate := v_share < 1;
 end
 $$;
@@ -2804,8 +2804,8 @@ $$;
 comment on function pgidem.cleanup_runs(integer) is
 $$The history of the cleanup, the newest run first, whoever started it. 10000 runs are kept.
 
-A run without ended_at is under way or was stopped before its end. One that could not begin, since
-it had no connection or no right, is not among them: see cron.job_run_details, or the log of whatever
+A run without ended_at is under way or was stopped before its end. One that could not begin, for
+want of a connection or a right, is not among them: see cron.job_run_details, or the log of whatever
 starts it.
 
 Parameters:
@@ -4189,13 +4189,13 @@ begin
     coalesce(v_found, 'no table is much larger than its rows'),
     'New keys fill that space. To give it back, at a quiet time, for it locks requests out, as the owner run: ' || v_mend);
 
-  select max(age(c.relfrozenxid)), max(mxid_age(c.relminmxid))
+  select max(age(c.relfrozenxid))::bigint, max(mxid_age(c.relminmxid))::bigint
   into v_age, v_multixact_age
   from pg_class c
   where c.relkind in ('r', 't')
     and (c.relnamespace = 'pgidem'::regnamespace
       or c.oid in (select t.reltoastrelid from pg_class t where t.relnamespace = 'pgidem'::regnamespace));
-  v_age := greatest(v_age, (select age(d.datfrozenxid) from pg_database d where d.datname = current_database()));
+  v_age := greatest(v_age, (select age(d.datfrozenxid)::bigint from pg_database d where d.datname = current_database()));
   return next pgidem._finding('wraparound',
     case
       when greatest(v_age, v_multixact_age) > 1600000000 then 'fail'
@@ -4256,7 +4256,7 @@ begin
     end);
 
   return next pgidem._finding('cleanup_success', case when v_ended <= v_patience then 'ok' else 'warn' end,
-    coalesce(format('the last whole run ended %s ago', v_ended), 'no run has come to its end yet'),
+    coalesce('the last whole run ended ' || v_ended || ' ago', 'no run has come to its end yet'),
     'Run: call pgidem.cleanup(). If it fails, the error says why; if not, see whether what schedules it can connect (cron.job_run_details)');
 
   select date_trunc('second', v_now - least(

@@ -22,7 +22,7 @@ declare
   v_share constant float8 := least(1, p_pages::float8 / greatest(v_pages, 1));
 begin
   if p_table = 'pgidem.idempotency_keys'::regclass then
-    select null, count(*)
+    select null::bigint, count(*)
     into p_running, p_abandoned
     from pgidem.idempotency_keys k tablesample system (100 * v_share)
     where k.state = 'in_progress'
@@ -33,8 +33,8 @@ begin
     from pgidem.idempotency_record k tablesample system (100 * v_share)
     where k.state = 'in_progress';
   end if;
-  p_running := round(p_running / v_share);
-  p_abandoned := round(p_abandoned / v_share);
+  p_running := round(p_running / v_share)::bigint;
+  p_abandoned := round(p_abandoned / v_share)::bigint;
   p_is_estimate := v_share < 1;
 end
 $$;

@@ -29,8 +29,8 @@ $$;
 comment on function pgidem.cleanup_runs(integer) is
 $$The history of the cleanup, the newest run first, whoever started it. 10000 runs are kept.
 
-A run without ended_at is under way or was stopped before its end. One that could not begin, since
-it had no connection or no right, is not among them: see cron.job_run_details, or the log of whatever
+A run without ended_at is under way or was stopped before its end. One that could not begin, for
+want of a connection or a right, is not among them: see cron.job_run_details, or the log of whatever
 starts it.
 
 Parameters:

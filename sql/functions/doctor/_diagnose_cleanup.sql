@@ -41,7 +41,7 @@ begin
     end);
 
   return next pgidem._finding('cleanup_success', case when v_ended <= v_patience then 'ok' else 'warn' end,
-    coalesce(format('the last whole run ended %s ago', v_ended), 'no run has come to its end yet'),
+    coalesce('the last whole run ended ' || v_ended || ' ago', 'no run has come to its end yet'),
     'Run: call pgidem.cleanup(). If it fails, the error says why; if not, see whether what schedules it can connect (cron.job_run_details)');
 
   select date_trunc('second', v_now - least(

@@ -57,13 +57,13 @@ begin
     coalesce(v_found, 'no table is much larger than its rows'),
     'New keys fill that space. To give it back, at a quiet time, for it locks requests out, as the owner run: ' || v_mend);
 
-  select max(age(c.relfrozenxid)), max(mxid_age(c.relminmxid))
+  select max(age(c.relfrozenxid))::bigint, max(mxid_age(c.relminmxid))::bigint
   into v_age, v_multixact_age
   from pg_class c
   where c.relkind in ('r', 't')
     and (c.relnamespace = 'pgidem'::regnamespace
       or c.oid in (select t.reltoastrelid from pg_class t where t.relnamespace = 'pgidem'::regnamespace));
-  v_age := greatest(v_age, (select age(d.datfrozenxid) from pg_database d where d.datname = current_database()));
+  v_age := greatest(v_age, (select age(d.datfrozenxid)::bigint from pg_database d where d.datname = current_database()));
   return next pgidem._finding('wraparound',
     case
       when greatest(v_age, v_multixact_age) > 1600000000 then 'fail'

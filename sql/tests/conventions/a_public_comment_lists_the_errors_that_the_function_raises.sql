@@ -13,7 +13,7 @@ with recursive body (public_name, comment, source) as (
   select b.public_name, b.comment, p.prosrc
   from body b
   join pg_proc p on p.pronamespace = 'pgidem'::regnamespace
-    and b.source ~ ('\mpgidem\.' || p.proname || '\(')
+    and regexp_replace(b.source, '''[^'']*''', '''''', 'g') ~ ('\mpgidem\.' || p.proname || '\(')
 ),
 raised (public_name, comment, code) as (
   select distinct b.public_name, b.comment,

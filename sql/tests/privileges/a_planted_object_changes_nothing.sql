@@ -3,7 +3,7 @@ begin;
 \ir ../_setup.psql
 \ir ../_planted.psql
 \ir ../_diagnose.psql
-select plan(24);
+select plan(27);
 
 create role pgidem_test_app;
 select pgidem.grant_app('pgidem_test_app') \gset
@@ -30,6 +30,8 @@ select pgidem.cleanup_batch() as cleaned \gset
 select p_deleted as in_a_run from pgidem._cleanup_step(1, null) \gset
 select pgidem.unschedule_cleanup() as unscheduled \gset
 select count(*) as figures from pgidem.stats() \gset
+select count(*) as runs from pgidem.cleanup_runs() \gset
+select count(*) as checks from pgidem.doctor() \gset
 select pg_temp.diagnose('select pgidem.schedule_cleanup()') as not_scheduled \gset
 select pgidem.version() as version \gset
 reset role;
@@ -44,6 +46,7 @@ release savepoint another_transaction;
 set local role pgidem_test_app;
 set local search_path = planted, pg_temp, pg_catalog;
 select pgidem.forget_key(:'principal', :'forgotten_key') as forgotten \gset
+select pgidem.forget_principal('nobody') as all_forgotten \gset
 reset role;
 set local search_path = public;
 
@@ -65,7 +68,10 @@ select is(:'forgotten'::boolean, true, 'forget_key');
 select is(:'cleaned'::integer, 0, 'cleanup_batch');
 select is(:'in_a_run'::integer, 0, '_cleanup_step');
 select is(:'unscheduled'::boolean, false, 'unschedule_cleanup');
-select is(:'figures'::integer, 19, 'stats');
+select is(:'figures'::integer, 24, 'stats');
+select is(:'runs'::integer, 1, 'cleanup_runs');
+select is(:'checks'::integer, 20, 'doctor');
+select is(:'all_forgotten'::integer, 0, 'forget_principal');
 select is(:'not_scheduled'::jsonb ->> 'code', 'ID004', 'schedule_cleanup');
 select is(:'version'::text, :'true_version', 'version');
 select is((select count(*) from pgidem.principals where id = :'principal'), 1::bigint, 'register_principal writes the true table');
@@ -77,8 +83,8 @@ select results_eq(
 select set_eq(
   $$select p.proname::text from pg_proc p
     where p.pronamespace = 'pgidem'::regnamespace and p.prokind = 'f' and has_function_privilege('pgidem_test_app', p.oid, 'execute')$$,
-  array['register_principal', 'idem_begin', 'idem_complete', 'idem_save_final', 'show_settings', 'lookup_key', 'forget_key',
-    'cleanup_batch', '_cleanup_step', 'schedule_cleanup', 'unschedule_cleanup', 'stats', 'version', 'idem_claim', 'idem_finish', 'idem_release', 'idem_renew', 'idem_assert_lease'],
+  array['register_principal', 'idem_begin', 'idem_complete', 'idem_save_final', 'show_settings', 'lookup_key', 'forget_key', 'forget_principal',
+    'cleanup_batch', '_cleanup_step', 'schedule_cleanup', 'unschedule_cleanup', 'stats', 'cleanup_runs', 'doctor', 'version', 'idem_claim', 'idem_finish', 'idem_release', 'idem_renew', 'idem_assert_lease'],
   'and that was every function that the role may call'
 );
 

@@ -1,0 +1,16 @@
+begin;
+\ir ../_alone.psql
+select plan(2);
+
+create role pgidem_test_app;
+create role pgidem_test_operator;
+select pgidem.grant_app('pgidem_test_app', true), pgidem.grant_operator('pgidem_test_operator') \gset
+
+set local role pgidem_test_app;
+select throws_ok('select * from pgidem.doctor()', '42501', null, 'an application may not');
+set local role pgidem_test_operator;
+select is(count(*), 20::bigint, 'an operator sees every check') from pgidem.doctor();
+reset role;
+
+select * from finish();
+rollback;
