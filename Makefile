@@ -82,7 +82,7 @@ snapshot: ## Write the functions' migration anew from sql/functions
 	go generate ./sql
 
 .PHONY: reference
-reference: ## Write docs/sql-reference.md anew from the functions, tables and their comments
+reference: ## Write docs/sql-reference.md and sql/catalog.sum anew from what an installation makes
 	@$(WITHPG) go run ./sql/internal/reference
 
 .PHONY: verify

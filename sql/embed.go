@@ -1,4 +1,4 @@
-// Package sql carries the SQL of pgidem inside a Go program: the numbered migrations, the function sources, and the
+// Package sql carries the SQL of pgidem inside a Go program: the numbered migrations, the function sources, the
 // psql scripts that install and remove everything.
 package sql
 
@@ -9,10 +9,10 @@ import (
 
 // Files holds migrations/*.sql, functions/**/*.sql, install.sql and uninstall.sql under these names. The migrations
 // alone are complete: the newest *_functions.sql is generated from the function sources. (Without all: embed leaves out
-// names that begin with an underscore.)
+// names that begin with an underscore.) catalog.sum has the sum of each object that they make, written by `make reference`.
 //
 //go:generate go run ./internal/snapshot
-//go:embed migrations/*.sql all:functions install.sql uninstall.sql
+//go:embed migrations/*.sql all:functions install.sql uninstall.sql catalog.sum
 var Files embed.FS
 
 // Version returns the release that the embedded SQL belongs to, such as 0.1.0: what pgidem.version() says in a database

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"testing"
@@ -164,17 +165,17 @@ func TestKeyForget_SaysWhatItDid(t *testing.T) {
 	_, conn := installed(t)
 	stopClock(t, conn)
 	store(t, conn, "completed", 201, `{}`, later)
-	require.Equal(t, outcome{stdout: "forgotten: the next request with the key runs the operation\n"}, command(t, "key", "forget", testPrincipal, testKey))
-	got := command(t, "key", "forget", testPrincipal, testKey)
+	require.Equal(t, outcome{stdout: "forgotten: the next request with the key runs the operation\n"}, command(t, "key", "forget", "--yes", testPrincipal, testKey))
+	got := command(t, "key", "forget", "--yes", testPrincipal, testKey)
 	require.Equal(t, exitOK, got.code)
 	require.Empty(t, got.stderr)
 	require.Contains(t, got.stdout, `nothing to forget: nothing is known of key "`+testKey+`" of principal "`+testPrincipal+`"`)
-	require.Equal(t, map[string]bool{"forgotten": false}, decode[map[string]bool](t, command(t, "key", "forget", "--json", testPrincipal, testKey)))
+	require.Equal(t, map[string]bool{"forgotten": false}, decode[map[string]bool](t, command(t, "key", "forget", "--yes", "--json", testPrincipal, testKey)))
 	store(t, conn, "completed", 201, `{}`, later)
-	require.Equal(t, map[string]bool{"forgotten": true}, decode[map[string]bool](t, command(t, "key", "forget", "--json", testPrincipal, testKey)))
+	require.Equal(t, map[string]bool{"forgotten": true}, decode[map[string]bool](t, command(t, "key", "forget", "--yes", "--json", testPrincipal, testKey)))
 	require.Zero(t, query[int](t, conn, "select count(*)::integer from pgidem.idempotency_keys"))
 
-	got = command(t, "key", "forget", testPrincipal, "red\x1b[31m")
+	got = command(t, "key", "forget", "--yes", testPrincipal, "red\x1b[31m")
 	require.Contains(t, got.stdout, `nothing is known of key "red\x1b[31m"`)
 	requireNoEscape(t, got)
 }
@@ -183,7 +184,7 @@ func TestKeyForget_AKeyThatIsStuckWantsForce(t *testing.T) {
 	_, conn := installed(t)
 	run(t, conn, "select pgidem.idem_begin($1, $2, 'pay', sha256(''))", testPrincipal, testKey) // in autocommit
 	require.Contains(t, command(t, "key", "show", testPrincipal, testKey).stdout, "state:     stuck")
-	got := command(t, "key", "forget", testPrincipal, testKey)
+	got := command(t, "key", "forget", "--yes", testPrincipal, testKey)
 	require.Equal(t, exitFailure, got.code)
 	require.Empty(t, got.stdout)
 	require.Contains(t, oneLineOf(t, got.stderr), "(SQLSTATE ID002): If no caller works on ")
@@ -191,7 +192,7 @@ func TestKeyForget_AKeyThatIsStuckWantsForce(t *testing.T) {
 	require.NotContains(t, got.stderr, "p_force")
 	require.Equal(t, 1, query[int](t, conn, "select count(*)::integer from pgidem.idempotency_keys"))
 	require.Equal(t, outcome{stdout: "forgotten: the next request with the key runs the operation\n"},
-		command(t, "key", "forget", "--force", testPrincipal, testKey))
+		command(t, "key", "forget", "--yes", "--force", testPrincipal, testKey))
 }
 
 func TestKeyForget_AKeyThatRunsIsNotForgotten(t *testing.T) {
@@ -201,7 +202,7 @@ func TestKeyForget_AKeyThatRunsIsNotForgotten(t *testing.T) {
 	_, err = tx.Exec(t.Context(), "select pgidem.idem_begin($1, $2, 'pay', sha256(''))", testPrincipal, testKey)
 	require.NoError(t, err)
 	for _, flags := range [][]string{{}, {"--force"}, {"--json"}} {
-		got := command(t, append([]string{"key", "forget", testPrincipal, testKey}, flags...)...)
+		got := command(t, append([]string{"key", "forget", "--yes", testPrincipal, testKey}, flags...)...)
 		require.Equal(t, exitFailure, got.code)
 		require.Empty(t, got.stdout)
 		require.Contains(t, oneLineOf(t, got.stderr), "(SQLSTATE ID002): Wait for ")
@@ -209,7 +210,77 @@ func TestKeyForget_AKeyThatRunsIsNotForgotten(t *testing.T) {
 		require.True(t, strings.HasSuffix(got.stderr, " --force does not help here. pgidem key show tells more.\n"), got.stderr)
 	}
 	require.NoError(t, tx.Rollback(t.Context()))
-	require.Equal(t, exitOK, command(t, "key", "forget", testPrincipal, testKey).code)
+	require.Equal(t, exitOK, command(t, "key", "forget", "--yes", testPrincipal, testKey).code)
+}
+
+// It shows what is recorded, says what will be possible again, and takes no answer for a no.
+func TestKeyForget_Asks(t *testing.T) {
+	db, conn := installed(t)
+	forget := func(answer string, flags ...string) outcome {
+		t.Helper()
+		cmd := process(t.Context(), db.URL, append([]string{"key", "forget", testPrincipal, testKey}, flags...)...)
+		cmd.Stdin = strings.NewReader(answer)
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		_ = cmd.Run()
+		return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	}
+	kept := func() bool { return query[bool](t, conn, "select exists (select from pgidem.idempotency_keys)") }
+
+	stopClock(t, conn)
+	store(t, conn, "completed", 201, `{}`, later)
+	for _, answer := range []string{"n\n", "\n", "", "no, yes\n"} {
+		got := forget(answer)
+		require.Equal(t, exitFailure, got.code)
+		require.Empty(t, got.stdout)
+		require.Contains(t, got.stderr, "state:     completed: a repeat gets the stored response\n")
+		require.Contains(t, got.stderr, "\nA repeat of the request will no longer get this response: it will run the operation again, "+
+			"and its effect can happen a second time.\nForget the key? [y/N] ")
+		require.Contains(t, got.stderr, "pgidem: nothing was forgotten: the answer was not yes (without a question: --yes)\n")
+		require.True(t, kept())
+	}
+	got := forget("yes\n", "--json")
+	require.Equal(t, exitOK, got.code, got.stderr)
+	require.JSONEq(t, `{"forgotten": true}`, got.stdout)
+	require.False(t, kept())
+	got = forget("")
+	require.Equal(t, exitOK, got.code, "nothing to ask")
+	require.Contains(t, got.stdout, "nothing to forget")
+	require.Empty(t, got.stderr)
+
+	store(t, conn, "in_progress", nil, nil, later)
+	got = forget("Y", "--force")
+	require.Equal(t, exitOK, got.code, got.stderr)
+	require.Contains(t, got.stderr, "The next request will run the operation, also while somebody still works on this one: its effect can happen twice.")
+	require.False(t, kept())
+
+	store(t, conn, "completed", 204, nil, noon)
+	require.Contains(t, forget("n").stderr, "It counts as absent already")
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "select pgidem.idem_begin($1, $2, 'pay', sha256(''))", testPrincipal, testKey)
+	require.NoError(t, err)
+	require.Contains(t, forget("n").stderr, "An open transaction runs it and will not be forgotten")
+}
+
+// A lease frees itself, and one that ended says nothing of its effect.
+func TestKeyShow_ALease(t *testing.T) {
+	_, conn := installed(t)
+	run(t, conn, "select pgidem.idem_claim('alice', 'payout 7', sha256(''))")
+	show := func(principal, key string) string {
+		t.Helper()
+		got := command(t, "key", "show", principal, key)
+		require.Equal(t, exitOK, got.code, got.stderr)
+		return got.stdout
+	}
+	require.Contains(t, show("alice", "payout 7"), "state:     running under a lease: requests get 409 until it ends, and then the next one runs the operation\n")
+	run(t, conn, "update pgidem.idempotency_record set live_until = now()")
+	require.Contains(t, show("alice", "payout 7"), "state:     abandoned: its lease ended without a response, so the next request runs the operation; ")
+
+	// A key of both tables.
+	run(t, conn, "update pgidem.idempotency_record set user_id = $1, idem_key = $2", testPrincipal, testKey)
+	run(t, conn, "select pgidem.idem_begin($1, $2, 'pay', sha256(''))", testPrincipal, testKey)
+	require.Regexp(t, `(?s)^state:     stuck.*\n\nstate:     abandoned`, show(testPrincipal, testKey))
 }
 
 // The one grant that the documentation names is enough, and without it the message says who can give it.
@@ -224,8 +295,9 @@ func TestKey_Rights(t *testing.T) {
 			require.Equal(t, exitFailure, got.code)
 			require.Contains(t, oneLineOf(t, got.stderr), "42501): to operate, let the owner of schema pgidem run: select pgidem.grant_operator('ROLE')")
 		}
-		require.Equal(t, exitOK, command(t, "key", name, testPrincipal, testKey, "--database-url", operator).code, name)
 	}
+	require.Equal(t, exitOK, command(t, "key", "show", testPrincipal, testKey, "--database-url", operator).code)
+	require.Equal(t, exitOK, command(t, "key", "forget", "--yes", testPrincipal, testKey, "--database-url", operator).code)
 }
 
 // To fail to ask is exit code 1 with --json, too.

@@ -1,6 +1,11 @@
 package main
 
 import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 )
 
@@ -12,26 +17,41 @@ func newKeyForgetCommand() *cobra.Command {
 operation again: for a stored response that must not be replayed any longer, and for a
 key that is stuck. Run it as a role named to pgidem.grant_operator.
 
-A key that is running is not forgotten: exit code 1. --force forgets one that is stuck
-too, whose caller committed the claim without a response; find out first that no
-caller works on it, or the effect can happen twice. The claim of an open transaction
+It shows what is recorded and what will be possible again, and asks on standard error; an
+answer that begins with y, on standard input, means yes. --yes leaves the question out.
+
+A key that is running is not forgotten: exit code 1. --force forgets a lease too that
+is running, and a claim that its caller committed without a response; find out first
+that nobody works on it, or the effect can happen twice. The claim of an open transaction
 goes with that transaction alone: "pgidem key show" names its session.
 
-Exit codes: 0 forgotten, or there was nothing to forget; 1 it failed, or the key is
-running; 2 wrong call.`,
+Exit codes: 0 forgotten, or there was nothing to forget; 1 it failed, the key is
+running, or the answer was not yes; 2 wrong call.`,
 		Example: `  pgidem key forget 0192f0c1-2345-7abc-8def-0123456789ab 0192f0c1-6789-7abc-8def-0123456789ab
-  pgidem key forget --force --json PRINCIPAL KEY | jq .forgotten`,
+  pgidem key forget --force --yes --json PRINCIPAL KEY | jq .forgotten`,
 		Args: principalAndKey,
 	}
 	addDatabaseFlag(cmd)
 	asJSON := addJSONFlag(cmd)
-	force := cmd.Flags().Bool("force", false, "forget a claim too that was committed without a response")
+	force := cmd.Flags().Bool("force", false, "forget a running lease and a claim without a response too")
+	yes := cmd.Flags().BoolP("yes", "y", false, "do not ask")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		pool, err := connect(cmd)
 		if err != nil {
 			return err
 		}
 		defer pool.Close()
+		if !*yes {
+			records, err := lookupKey(cmd.Context(), pool, args[0], args[1], false)
+			if err != nil {
+				return err
+			}
+			if len(records) > 0 {
+				if err := confirm(cmd, records); err != nil {
+					return err
+				}
+			}
+		}
 		var forgotten bool
 		if err := pool.QueryRow(cmd.Context(), "select pgidem.forget_key($1::text, $2::text, $3::boolean)",
 			args[0], args[1], *force).Scan(&forgotten); err != nil {
@@ -47,4 +67,37 @@ running; 2 wrong call.`,
 		}
 	}
 	return cmd
+}
+
+// confirm asks whoever started the command whether to forget what is recorded.
+func confirm(cmd *cobra.Command, records []keyRecord) error {
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s\n\n", inLines(records, false))
+	for _, r := range records {
+		fmt.Fprintln(cmd.ErrOrStderr(), r.onceForgotten())
+	}
+	fmt.Fprint(cmd.ErrOrStderr(), "Forget the key? [y/N] ")
+	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	if err != nil {
+		fmt.Fprintln(cmd.ErrOrStderr()) // no answer ended the line
+	}
+	if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y") {
+		return errors.New("nothing was forgotten: the answer was not yes (without a question: --yes)")
+	}
+	return nil
+}
+
+// onceForgotten says what will be possible again.
+func (r keyRecord) onceForgotten() string {
+	switch {
+	case r.RunningPID != nil:
+		return "An open transaction runs it and will not be forgotten: end that transaction instead."
+	case !r.Live:
+		return "It counts as absent already: the next request runs the operation, forgotten or not."
+	case r.State == "in_progress":
+		return "The next request will run the operation, also while somebody still works on this one: " +
+			"its effect can happen twice. That wants --force."
+	default:
+		return "A repeat of the request will no longer get this response: it will run the operation again, " +
+			"and its effect can happen a second time."
+	}
 }

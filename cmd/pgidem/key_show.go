@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,14 +50,7 @@ empty with exit code 0 when nothing is known: there 1 says that the question fai
 		if len(records) == 0 {
 			return errors.New(nothingKnown(args[0], args[1]))
 		}
-		for _, record := range records {
-			for _, line := range record.lines(*withBody) {
-				if err := printf(cmd, "%-10s %s", line[0]+":", visible(line[1])); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+		return printf(cmd, "%s", inLines(records, *withBody))
 	}
 	return cmd
 }
@@ -94,6 +88,19 @@ func lookupKey(ctx context.Context, pool *pgxpool.Pool, principal, key string, w
 		}
 	}
 	return records, err
+}
+
+// inLines are the records for people, the one of each table apart from the other.
+func inLines(records []keyRecord, withBody bool) string {
+	var parts []string
+	for _, r := range records {
+		var lines []string
+		for _, line := range r.lines(withBody) {
+			lines = append(lines, fmt.Sprintf("%-10s %s", line[0]+":", visible(line[1])))
+		}
+		parts = append(parts, strings.Join(lines, "\n"))
+	}
+	return strings.Join(parts, "\n\n")
 }
 
 // lines are names and values for people. While an open transaction runs the key most of a record is null.
@@ -139,6 +146,8 @@ func (r keyRecord) lines(withBody bool) (lines [][2]string) {
 	return lines
 }
 
+func (r keyRecord) isLease() bool { return r.TableName == "idempotency_record" }
+
 func (r keyRecord) stateInWords() string {
 	answers := r.Live && r.State == "completed"
 	switch {
@@ -148,8 +157,13 @@ func (r keyRecord) stateInWords() string {
 		return "completed: a repeat gets the stored response"
 	case r.RunningPID != nil:
 		return "running in an open transaction: a repeat waits for its end, and gets 409 when that takes too long"
+	case !r.Live && r.State == "in_progress" && r.isLease():
+		return "abandoned: its lease ended without a response, so the next request runs the operation; " +
+			"whether the first run took effect, only the other side knows"
 	case !r.Live:
 		return "expired: it counts as absent, the next request runs the operation"
+	case r.State == "in_progress" && r.isLease():
+		return "running under a lease: requests get 409 until it ends, and then the next one runs the operation"
 	case r.State == "in_progress":
 		return "stuck: its claim was committed without a response, so requests get 409 until it expires; " +
 			"if no caller works on it any more, pgidem key forget --force frees it"

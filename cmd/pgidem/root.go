@@ -41,6 +41,7 @@ Exit codes: 0 done, 1 the command failed, 2 it was called wrongly.`,
   pgidem cleanup --every 1m         the same as a service
   pgidem schedule                   the same by pg_cron, in the database
   pgidem stats                      sizes, what waits for the cleanup, its last run
+  pgidem doctor                     what is wrong, or will be, and what to do
   pgidem key new                    a key for curl -H "Idempotency-Key: ..."
   pgidem key show PRINCIPAL KEY     what is recorded for a key, and who runs it
   pgidem key forget PRINCIPAL KEY   let its next request run again
@@ -56,6 +57,7 @@ Exit codes: 0 done, 1 the command failed, 2 it was called wrongly.`,
 		newScheduleCommand(),
 		newUnscheduleCommand(),
 		newStatsCommand(),
+		newDoctorCommand(),
 		newKeyCommand(),
 		newOpenAPICommand(),
 		newDemoCommand(),

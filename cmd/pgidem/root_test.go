@@ -60,6 +60,9 @@ func TestExecute_WrongCallsExit2OnOneLineThatNamesTheHelp(t *testing.T) {
 		{[]string{"openapi", "check", "a", "--json", "--sarif"}, "[json sarif]"},
 		{[]string{"openapi", "annotate", "a", "b"}, "accepts 1 arg(s), received 2"},
 		{[]string{"openapi", "annotate", "a", "--write", "--diff"}, "[diff write]"},
+		{[]string{"stats", "--watch=999ms"}, "--watch 999ms: want at least 1s (see pgidem stats --help)"},
+		{[]string{"stats", "--runs", "-1"}, "--runs -1: want at least 1"},
+		{[]string{"doctor", "now"}, `unknown command "now" for "pgidem doctor"`},
 	} {
 		t.Run(fmt.Sprint(c.args), func(t *testing.T) {
 			got := command(t, c.args...)

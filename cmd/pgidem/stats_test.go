@@ -1,9 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"io"
+	"io/fs"
+	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -64,6 +69,56 @@ func TestStats_TableForPeople(t *testing.T) {
 	require.Equal(t, exitOK, command(t, "cleanup").code)
 	require.Regexp(t, regexp.MustCompile(`(?m)^cleanup deleted +3$`), command(t, "stats").stdout)
 }
+
+func TestStats_HistoryOfTheCleanup(t *testing.T) {
+	db, conn := installed(t)
+	require.Equal(t, outcome{stdout: "the cleanup has never run\n"}, command(t, "stats", "--runs", "5"))
+	require.Equal(t, outcome{stdout: "[]\n"}, command(t, "stats", "--runs", "5", "--json"))
+	run(t, conn, `insert into pgidem.cleanup_run (started_at, ended_at, batches, deleted) values
+		('2000-03-01 12:00+01', '2000-03-01 12:01:05+01', 7, 6500), ('2000-03-01 12:02+01', null, 2, 2000)`)
+	operator := asRole(t, db, "grant_operator")
+	require.Equal(t, outcome{stdout: `started               took                batches  deleted
+2000-03-01T11:02:00Z  not ended           2        2000
+2000-03-01T11:00:00Z  1 minute 5 seconds  7        6500
+`}, command(t, "stats", "--runs", "5", "--database-url", operator))
+	runs := decode[[]map[string]any](t, command(t, "stats", "--runs", "1", "--json"))
+	require.Equal(t, []map[string]any{{"id": 2.0, "started_at": "2000-03-01T11:02:00Z", "ended_at": nil, "batches": 2.0, "deleted": 2000.0}}, runs)
+}
+
+func TestStatsWatch_ShowsItAnewUntilASignal(t *testing.T) {
+	db, conn := installed(t)
+	s := startService(t, db.URL, "stats", "--watch=1s")
+	s.await("expired              0                 0")
+	expire(t, conn, 3)
+	s.await("expired              3                 0")
+	s.signal(os.Interrupt)
+	require.Equal(t, exitOK, s.end())
+	require.Empty(t, s.stderr.String())
+	require.NotContains(t, s.output.String(), "\x1b", "no terminal")
+
+	s = startService(t, db.URL, "stats", "--watch", "--json")
+	for range 2 {
+		var all []figure
+		require.NoError(t, json.Unmarshal([]byte(s.line()), &all))
+		require.NotEmpty(t, all)
+	}
+	s.signal(syscall.SIGTERM)
+	require.Equal(t, exitOK, s.end())
+}
+
+func TestStatsWatch_OnATerminalInTheSamePlace(t *testing.T) {
+	installed(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	terminal := &watchedTerminal{firstWrite{told: cancel}}
+	require.Equal(t, exitOK, execute(ctx, []string{"stats", "--watch=1h"}, terminal, io.Discard))
+	require.Regexp(t, `^\x1b\[H\x1b\[2J\d{4}-`, terminal.String())
+}
+
+// watchedTerminal says of itself what the file of a terminal does.
+type watchedTerminal struct{ firstWrite }
+
+func (*watchedTerminal) Stat() (fs.FileInfo, error) { return os.Stat(os.DevNull) }
 
 func TestTable_ALineForEachMetricAColumnForEachTable(t *testing.T) {
 	var figures []figure

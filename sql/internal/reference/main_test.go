@@ -35,7 +35,7 @@ func server(t *testing.T) *pgtest.DB {
 
 func TestRun_ThePageOfThisTreeIsUpToDate(t *testing.T) {
 	db := server(t)
-	require.NoError(t, run(t.Context(), document, true))
+	require.NoError(t, run(t.Context(), document, "../../catalog.sum", true))
 
 	var left int
 	require.NoError(t, db.Conn(t).QueryRow(t.Context(),
@@ -46,7 +46,7 @@ func TestRun_ThePageOfThisTreeIsUpToDate(t *testing.T) {
 func TestRun_WithoutAServerTheErrorNamesTheFix(t *testing.T) {
 	server(t)
 	t.Setenv("PGPORT", "1")
-	require.ErrorContains(t, run(t.Context(), document, true), "make reference starts one")
+	require.ErrorContains(t, run(t.Context(), document, "../../catalog.sum", true), "make reference starts one")
 }
 
 func TestPut_CheckNamesTheFixAndWritesNothing(t *testing.T) {
