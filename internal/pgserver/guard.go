@@ -7,11 +7,13 @@ import (
 	"os/exec"
 )
 
-// guardScript waits until its standard input ends, then ends the server of the data folder and removes the folder. The
-// second rm is for a program that was still writing when its parent died.
+// guardScript waits until its standard input ends, then ends the server of the data folder, or those of the data folders in
+// it, and removes the folder. The second rm is for a program that was still writing when its parent died.
 const guardScript = `
 cat >/dev/null
-"$1" stop --pgdata="$2" --mode=immediate --silent >/dev/null 2>&1
+for data in "$2" "$2"/*/; do
+  [ ! -e "$data/postmaster.pid" ] || "$1" stop --pgdata="$data" --mode=immediate --silent >/dev/null 2>&1
+done
 rm -rf "$2" || { sleep 1; rm -rf "$2"; }
 `
 
