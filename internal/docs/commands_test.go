@@ -36,7 +36,7 @@ var shows = map[string]map[string][]string{
 	},
 	"docs/leases.md": {
 		"idem_claim('alice'":        {"stored", "replay", "201", "/payouts/7", "paid"},
-		"pgidem key forget --force": {"completed", "201", "forgotten"},
+		"pgidem key forget --force --yes": {"completed", "201", "forgotten"},
 	},
 	"docs/openapi.md": {
 		"go install": {
@@ -56,8 +56,11 @@ var shows = map[string]map[string][]string{
 		"set key_ttl = interval '48":    {"UPDATE 1"},
 		"create extension pg_cron":      {"CREATE EXTENSION"},
 		"pgidem schedule":               {"pg_cron runs the cleanup every 1 minute, as job 1"},
-		"pgidem stats --json":           {"oldest expired age", `"metric": "cleanup_jobs"`},
-		"from pgidem.cleanup_run":       {"abandoned", "batches", "open_for"},
+		"pgidem stats --json":           {"oldest expired age", "batches", `"metric": "cleanup_jobs"`},
+		"pgidem doctor --json":          {" checks: ", `"check": "catalog"`},
+		"from pgidem.doctor() where":    {"metric", "check_name"},
+		"from cron.job_run_details":     {"stuck", "idem_key", "return_message", "open_for"},
+		"pgidem completion bash":        nil,
 	},
 }
 
@@ -91,8 +94,8 @@ func TestDocuments_EveryCommandRuns(t *testing.T) {
 				}
 				require.Equal(t, 1, n, "blocks with %q", text)
 			}
-			if document == "docs/sql-reference.md" {
-				return // its examples are run by the test of its generator
+			if document == "docs/sql-reference.md" || document == "docs/runbook.md" {
+				return // run by the tests of its generator, and of internal/runbook
 			}
 			var s *shell
 			for _, b := range all {
@@ -123,6 +126,7 @@ type shell struct {
 func newShell(t *testing.T, document string) *shell {
 	options := pgserver.Options{}
 	if document == "docs/operations.md" {
+		options.Durable = true // else doctor fails
 		options.Settings = map[string]string{
 			"shared_preload_libraries": "pg_cron", "cron.database_name": "shop", "cron.use_background_workers": "on", "max_worker_processes": "20",
 		}
