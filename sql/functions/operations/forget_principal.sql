@@ -81,10 +81,10 @@ ID002: one of the keys is running, by a committed claim or a lease; nothing was 
 
 Example:
 -- as the application
-select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab');
+select pgidem.register_principal('0192f0c1-2345-7abc-8def-000000000008');
 select outcome
 from pgidem.idem_save_final(
-  p_principal_id => '0192f0c1-2345-7abc-8def-0123456789ab',
+  p_principal_id => '0192f0c1-2345-7abc-8def-000000000008',
   p_key => '0192f0c1-6789-7abc-8def-000000000008',
   p_action => 'delete_payment',
   p_request_sha256 => sha256('DELETE /payments/8'),
@@ -94,7 +94,7 @@ from pgidem.idem_save_final(
 --> stored
 
 -- as an operator
-select pgidem.forget_principal(p_user_id => '0192f0c1-2345-7abc-8def-0123456789ab');
+select pgidem.forget_principal(p_user_id => '0192f0c1-2345-7abc-8def-000000000008');
 --> 1$$;
 
 revoke all on function pgidem.forget_principal(text) from public;
