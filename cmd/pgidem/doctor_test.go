@@ -210,6 +210,24 @@ func TestDoctor_TheReleaseDecidesWhatCanBeCompared(t *testing.T) {
 	require.Equal(t, map[string]status{"release": statusFail}, troubles(found))
 }
 
+// The functions run with the rights of the owner of the schema, who is nobody special.
+func TestDoctor_AnOwnerWithoutAnyOtherRightIsEnough(t *testing.T) {
+	clearEnvironment(t)
+	db := pgtest.Empty(t)
+	conn := db.Conn(t)
+	owner := asRole(t, db, "")
+	name := regexp.MustCompile(`role%3D([\w-]+)`).FindStringSubmatch(owner)[1]
+	run(t, conn, "grant create on database "+query[string](t, conn, "select quote_ident(current_database())")+` to "`+name+`"`)
+	require.Equal(t, exitOK, command(t, "migrate", "up", "--database-url", owner).code)
+	require.Equal(t, name, query[string](t, conn, "select pg_get_userbyid(proowner) from pg_proc where proname = 'idem_begin'"))
+	found := diagnose(t, "--database-url", asRole(t, db, "grant_operator"))
+	require.Len(t, found, 24)
+	for _, check := range []string{"catalog", "standbys", "autovacuum", "dead_rows", "bloat", "wraparound", "stuck_claims"} {
+		require.Equal(t, statusOK, found[check].Status, found[check].Detail)
+	}
+	require.Equal(t, exitOK, command(t, "stats", "--database-url", asRole(t, db, "grant_operator")).code)
+}
+
 func TestDoctor_TellsHowThePoolerWorks(t *testing.T) {
 	db, _ := installed(t)
 	database := query[string](t, db.Conn(t), "select current_database()")

@@ -71,6 +71,7 @@ func TestRunbook_PromotionOfASynchronousStandby(t *testing.T) {
 	s.follow("Make a standby")
 	s.open(s.primary)
 	require.Equal(t, "warn", s.diagnosis("standbys"), "asynchronous as yet")
+	s.anOwnerWhoMayNotSeeStandbysIsToldHow()
 	s.follow("Let it be synchronous")
 	require.Equal(t, "ok", s.diagnosis("standbys"))
 	require.Equal(t, goshell.Claimed, s.pay(1))
@@ -303,6 +304,33 @@ func (s *site) query(sql string, args ...any) (value string) {
 func (s *site) diagnosis(check string) string {
 	s.Helper()
 	return s.query("select status from pgidem.doctor() where check_name = $1", check)
+}
+
+// anOwnerWhoMayNotSeeStandbysIsToldHow asks with the rights of an owner that is nobody special, and does what it says.
+func (s *site) anOwnerWhoMayNotSeeStandbysIsToldHow() {
+	s.Helper()
+	tx, err := s.pool.Begin(s.Context())
+	require.NoError(s, err)
+	defer func() { require.NoError(s, tx.Rollback(s.Context())) }()
+	_, err = tx.Exec(s.Context(), `
+		create role weak;
+		alter schema pgidem owner to weak;
+		alter function pgidem.doctor() owner to weak;
+		grant all on all tables in schema pgidem to weak;
+		grant all on all routines in schema pgidem to weak`)
+	require.NoError(s, err)
+	look := func() (status, detail, mend string) {
+		require.NoError(s, tx.QueryRow(s.Context(), "select status, detail, mend from pgidem.doctor() where check_name = 'standbys'").Scan(&status, &detail, &mend))
+		return status, detail, mend
+	}
+	status, detail, mend := look()
+	require.Equal(s, "warn", status)
+	require.Equal(s, "1 standbys are connected, and the owner of the schema may not see how", detail)
+	_, err = tx.Exec(s.Context(), strings.TrimPrefix(mend, "As a superuser run: "))
+	require.NoError(s, err)
+	status, detail, _ = look()
+	require.Equal(s, "warn", status)
+	require.Contains(s, detail, "1 standbys are asynchronous")
 }
 
 func (s *site) waitFor(status, check string) {

@@ -3992,8 +3992,8 @@ revoke all on function pgidem._diagnose_schema() from public;
 create or replace function pgidem._diagnose_server()
 returns setof pgidem.diagnosis
 language plpgsql
-stable
-parallel restricted
+volatile
+parallel unsafe
 security invoker
 as $$
 declare
@@ -4137,8 +4137,8 @@ estimated from the width of a row as the planner knows it; a table lives through
 create or replace function pgidem._diagnose_tables()
 returns setof pgidem.diagnosis
 language plpgsql
-stable
-parallel restricted
+volatile
+parallel unsafe
 security invoker
 as $$
 declare
@@ -4179,7 +4179,7 @@ begin
   from (
     select c.oid::regclass as name, pg_relation_size(c.oid) as bytes,
       -- A tuple's header and line pointer take 28 bytes.
-      (greatest(c.reltuples, 0) * (28 + (select sum(w.stawidth * (1 - w.stanullfrac)) from pg_statistic w where w.starelid = c.oid)))::bigint as used
+      (greatest(c.reltuples, 0) * (28 + (select sum(w.avg_width * (1 - w.null_frac)) from pg_stats w where w.schemaname = 'pgidem' and w.tablename = c.relname)))::bigint as used
     from pg_class c
     where c.oid in ('pgidem.idempotency_keys'::regclass, 'pgidem.idempotency_record'::regclass)
   ) t
@@ -4259,10 +4259,9 @@ begin
     coalesce('the last whole run ended ' || v_ended || ' ago', 'no run has come to its end yet'),
     'Run: call pgidem.cleanup(). If it fails, the error says why; if not, see whether what schedules it can connect (cron.job_run_details)');
 
-  select date_trunc('second', v_now - least(
+  v_backlog := date_trunc('second', v_now - least(
     (select min(k.expires_at) from pgidem.idempotency_keys k),
-    (select min(k.expires_at) from pgidem.idempotency_record k)))
-  into v_backlog;
+    (select min(k.expires_at) from pgidem.idempotency_record k)));
   return next pgidem._finding('cleanup_backlog',
     case when v_backlog > interval '1 day' then 'fail' when v_backlog > v_patience then 'warn' else 'ok' end,
     case

@@ -44,10 +44,9 @@ begin
     coalesce('the last whole run ended ' || v_ended || ' ago', 'no run has come to its end yet'),
     'Run: call pgidem.cleanup(). If it fails, the error says why; if not, see whether what schedules it can connect (cron.job_run_details)');
 
-  select date_trunc('second', v_now - least(
+  v_backlog := date_trunc('second', v_now - least(
     (select min(k.expires_at) from pgidem.idempotency_keys k),
-    (select min(k.expires_at) from pgidem.idempotency_record k)))
-  into v_backlog;
+    (select min(k.expires_at) from pgidem.idempotency_record k)));
   return next pgidem._finding('cleanup_backlog',
     case when v_backlog > interval '1 day' then 'fail' when v_backlog > v_patience then 'warn' else 'ok' end,
     case

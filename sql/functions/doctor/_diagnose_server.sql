@@ -1,8 +1,8 @@
 create or replace function pgidem._diagnose_server()
 returns setof pgidem.diagnosis
 language plpgsql
-stable
-parallel restricted
+volatile
+parallel unsafe
 security invoker
 as $$
 declare

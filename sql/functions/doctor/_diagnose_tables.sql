@@ -5,8 +5,8 @@ estimated from the width of a row as the planner knows it; a table lives through
 create or replace function pgidem._diagnose_tables()
 returns setof pgidem.diagnosis
 language plpgsql
-stable
-parallel restricted
+volatile
+parallel unsafe
 security invoker
 as $$
 declare
@@ -47,7 +47,7 @@ begin
   from (
     select c.oid::regclass as name, pg_relation_size(c.oid) as bytes,
       -- A tuple's header and line pointer take 28 bytes.
-      (greatest(c.reltuples, 0) * (28 + (select sum(w.stawidth * (1 - w.stanullfrac)) from pg_statistic w where w.starelid = c.oid)))::bigint as used
+      (greatest(c.reltuples, 0) * (28 + (select sum(w.avg_width * (1 - w.null_frac)) from pg_stats w where w.schemaname = 'pgidem' and w.tablename = c.relname)))::bigint as used
     from pg_class c
     where c.oid in ('pgidem.idempotency_keys'::regclass, 'pgidem.idempotency_record'::regclass)
   ) t
