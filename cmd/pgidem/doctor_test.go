@@ -158,7 +158,7 @@ func TestDoctor_OfACarelessServer(t *testing.T) {
 		"crash_safety": statusFail, "synchronous_commit": statusWarn, "autovacuum": statusWarn, "idle_timeout": statusWarn,
 		"tcp_timeouts": statusWarn, "cleanup_schedule": statusWarn, "cleanup_success": statusWarn,
 	}, troubles(found))
-	require.Equal(t, "fsync, full_page_writes is off: a crash of the machine can destroy the database", found["crash_safety"].Detail)
+	require.Equal(t, "off: fsync, full_page_writes; a crash of the machine can destroy the database", found["crash_safety"].Detail)
 	require.Contains(t, found["cleanup_schedule"].Detail, "nothing runs it, and pg_cron is not in this database")
 	got := command(t, "doctor")
 	require.Equal(t, exitFailure, got.code)

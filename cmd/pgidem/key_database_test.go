@@ -249,6 +249,7 @@ func TestKeyForget_Asks(t *testing.T) {
 	require.Empty(t, got.stderr)
 
 	store(t, conn, "in_progress", nil, nil, later)
+	require.Contains(t, oneLineOf(t, forget("").stderr), "pass --force", "it does not ask in vain")
 	got = forget("Y", "--force")
 	require.Equal(t, exitOK, got.code, got.stderr)
 	require.Contains(t, got.stderr, "The next request will run the operation, also while somebody still works on this one: its effect can happen twice.")
@@ -260,7 +261,9 @@ func TestKeyForget_Asks(t *testing.T) {
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), "select pgidem.idem_begin($1, $2, 'pay', sha256(''))", testPrincipal, testKey)
 	require.NoError(t, err)
-	require.Contains(t, forget("n").stderr, "An open transaction runs it and will not be forgotten")
+	got = forget("")
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, oneLineOf(t, got.stderr), "the key is running", "it does not ask in vain")
 }
 
 // A lease frees itself, and one that ended says nothing of its effect.

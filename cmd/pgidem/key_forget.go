@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ running, or the answer was not yes; 2 wrong call.`,
 			if err != nil {
 				return err
 			}
-			if len(records) > 0 {
+			if len(records) > 0 && !slices.ContainsFunc(records, func(r keyRecord) bool { return r.refused(*force) }) {
 				if err := confirm(cmd, records); err != nil {
 					return err
 				}
@@ -86,16 +87,19 @@ func confirm(cmd *cobra.Command, records []keyRecord) error {
 	return nil
 }
 
+// refused tells whether forget_key would refuse, so that nobody is asked in vain; why, its error says.
+func (r keyRecord) refused(force bool) bool {
+	return r.RunningPID != nil || r.Live && r.State == "in_progress" && !force
+}
+
 // onceForgotten says what will be possible again.
 func (r keyRecord) onceForgotten() string {
 	switch {
-	case r.RunningPID != nil:
-		return "An open transaction runs it and will not be forgotten: end that transaction instead."
 	case !r.Live:
 		return "It counts as absent already: the next request runs the operation, forgotten or not."
 	case r.State == "in_progress":
 		return "The next request will run the operation, also while somebody still works on this one: " +
-			"its effect can happen twice. That wants --force."
+			"its effect can happen twice."
 	default:
 		return "A repeat of the request will no longer get this response: it will run the operation again, " +
 			"and its effect can happen a second time."

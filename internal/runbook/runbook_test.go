@@ -325,12 +325,12 @@ func (s *site) anOwnerWhoMayNotSeeStandbysIsToldHow() {
 	}
 	status, detail, mend := look()
 	require.Equal(s, "warn", status)
-	require.Equal(s, "1 standbys are connected, and the owner of the schema may not see how", detail)
+	require.Equal(s, "standbys: 1, and the owner of the schema may not see how they follow", detail)
 	_, err = tx.Exec(s.Context(), strings.TrimPrefix(mend, "As a superuser run: "))
 	require.NoError(s, err)
 	status, detail, _ = look()
 	require.Equal(s, "warn", status)
-	require.Contains(s, detail, "1 standbys are asynchronous")
+	require.Contains(s, detail, "asynchronous standbys: 1, ")
 }
 
 func (s *site) waitFor(status, check string) {

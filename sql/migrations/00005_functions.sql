@@ -3920,11 +3920,13 @@ security invoker
 as $$
 declare
   v_found text;
+  v_count bigint;
   v_settings pgidem.settings;
   v_key record;
 begin
-  select string_agg(distinct o.name, ', ')
-  into v_found
+  -- The first three of them.
+  select array_to_string((array_agg(distinct o.name))[1:3], ', '), count(distinct o.name)
+  into v_found, v_count
   from (
     select 'schema pgidem', a.grantee
     from pg_namespace n cross join lateral aclexplode(n.nspacl) a
@@ -3943,8 +3945,11 @@ begin
     where c.relnamespace = 'pgidem'::regnamespace
   ) o (name, grantee)
   where o.grantee = 0;
-  return next pgidem._finding('public_rights', case when v_found is null then 'ok' else 'fail' end,
-    case when v_found is null then 'PUBLIC has no right here' else 'PUBLIC has rights on ' || left(v_found, 200) end,
+  return next pgidem._finding('public_rights', case when v_count = 0 then 'ok' else 'fail' end,
+    case
+      when v_count = 0 then 'PUBLIC has no right here'
+      else 'PUBLIC has rights on ' || v_found || case when v_count > 3 then format(' and %s more', v_count - 3) else '' end
+    end,
     'As the owner of the schema run: revoke all on schema pgidem from public; revoke all on all routines in schema pgidem from public; revoke all on all tables in schema pgidem from public');
 
   select string_agg(format('alter table %s set logged', c.oid::regclass), '; ')
@@ -4020,7 +4025,7 @@ begin
   where g.name in ('fsync', 'full_page_writes')
     and g.setting = 'off';
   return next pgidem._finding('crash_safety', case when v_off is null then 'ok' else 'fail' end,
-    case when v_off is null then 'fsync and full_page_writes are on' else v_off || ' is off: a crash of the machine can destroy the database' end,
+    case when v_off is null then 'fsync and full_page_writes are on' else 'off: ' || v_off || '; a crash of the machine can destroy the database' end,
     'In postgresql.conf set to on: ' || v_off);
 
   -- A backup is under way there for a while, and a subscriber cannot take over.
@@ -4041,12 +4046,12 @@ begin
     end,
     case
       when pg_is_in_recovery() then 'for the primary to say'
-      when v_standbys.unseen > 0 then format('%s standbys are connected, and the owner of the schema may not see how', v_standbys.unseen)
+      when v_standbys.unseen > 0 then format('standbys: %s, and the owner of the schema may not see how they follow', v_standbys.unseen)
       when v_names <> '' and v_standbys.in_step = 0 then 'synchronous_standby_names is set and no such standby is connected: every commit waits'
       when v_names = '' and v_standbys.behind > 0 then
-        format('%s standbys are asynchronous: a promotion loses the last commits, and of a lease only the record, not its effect', v_standbys.behind)
+        format('asynchronous standbys: %s, no synchronous one; a promotion loses the last commits, and of a lease only the record, not its effect', v_standbys.behind)
       when v_names = '' then 'none is connected'
-      else format('%s synchronous, %s more', v_standbys.in_step, v_standbys.behind)
+      else format('synchronous standbys: %s, others: %s', v_standbys.in_step, v_standbys.behind)
     end,
     case
       when v_standbys.unseen > 0 then format('As a superuser run: grant pg_read_all_stats to %I',
@@ -4119,7 +4124,7 @@ begin
   return next pgidem._finding('synchronous_commit', case when v_roles is null then 'ok' else 'warn' end,
     case
       when v_roles is null then 'a commit is kept before it is reported'
-      else format('it is off or local for %s: a crash or a promotion can lose a lease whose effect has happened', v_roles)
+      else format('synchronous_commit is off or local for %s: a crash or a promotion can lose a lease whose effect has happened', v_roles)
     end,
     'Run: ' || v_mend);
 end
@@ -4203,7 +4208,7 @@ begin
         or v_multixact_age > 2 * current_setting('autovacuum_multixact_freeze_max_age')::bigint then 'warn'
       else 'ok'
     end,
-    format('the oldest row is %s million transactions old; at 2146 the server stops to take writes', greatest(v_age, v_multixact_age) / 1000000),
+    format('the oldest row is %s million transactions old, of 2146 at which the server takes no more writes', greatest(v_age, v_multixact_age) / 1000000),
     'End what holds old rows (the oldest backend_xmin in pg_stat_activity, pg_prepared_xacts, pg_replication_slots), then as a superuser run: vacuum (freeze)');
 end
 $$;
@@ -4293,8 +4298,8 @@ begin
   v_about := case when v_claims.p_is_estimate then 'about ' else '' end;
   return next pgidem._finding('stuck_claims', case when v_claims.p_abandoned > 0 then 'warn' else 'ok' end,
     case
-      when v_claims.p_abandoned > 0 then format('%s%s keys get 409 until they expire: their claims were committed without idem_complete', v_about, v_claims.p_abandoned)
-      else v_about || 'no claim was committed without an answer'
+      when v_claims.p_abandoned > 0 then format('claims committed without idem_complete: %s%s; their keys get 409 until they expire', v_about, v_claims.p_abandoned)
+      else 'no claim was committed without an answer'
     end,
     'Find the caller that is in autocommit or leaves out idem_complete: select action, count(*) from pgidem.idempotency_keys where state = ''in_progress'' group by 1. pgidem.forget_key with p_force frees a key');
 
@@ -4302,8 +4307,8 @@ begin
   v_about := case when v_claims.p_is_estimate then 'about ' else '' end;
   return next pgidem._finding('abandoned_leases', case when v_claims.p_abandoned > 0 then 'warn' else 'ok' end,
     case
-      when v_claims.p_abandoned > 0 then format('%s%s leases ended without an answer: whether their effects happened, only the other side knows', v_about, v_claims.p_abandoned)
-      else format('%s%s leases are running, none ended without an answer', v_about, v_claims.p_running)
+      when v_claims.p_abandoned > 0 then format('leases that ended without an answer: %s%s; whether their effects happened, only the other side knows', v_about, v_claims.p_abandoned)
+      else format('leases that are running: %s%s; none ended without an answer', v_about, v_claims.p_running)
     end,
     'Ask the other side by the DownstreamKey: select user_id, idem_key, created_at from pgidem.idempotency_record where state = ''in_progress'' and live_until < now(). A retry runs such an operation again; without one the cleanup removes the record');
 end

@@ -55,7 +55,7 @@ begin
   return next pgidem._finding('synchronous_commit', case when v_roles is null then 'ok' else 'warn' end,
     case
       when v_roles is null then 'a commit is kept before it is reported'
-      else format('it is off or local for %s: a crash or a promotion can lose a lease whose effect has happened', v_roles)
+      else format('synchronous_commit is off or local for %s: a crash or a promotion can lose a lease whose effect has happened', v_roles)
     end,
     'Run: ' || v_mend);
 end

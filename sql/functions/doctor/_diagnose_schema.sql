@@ -7,11 +7,13 @@ security invoker
 as $$
 declare
   v_found text;
+  v_count bigint;
   v_settings pgidem.settings;
   v_key record;
 begin
-  select string_agg(distinct o.name, ', ')
-  into v_found
+  -- The first three of them.
+  select array_to_string((array_agg(distinct o.name))[1:3], ', '), count(distinct o.name)
+  into v_found, v_count
   from (
     select 'schema pgidem', a.grantee
     from pg_namespace n cross join lateral aclexplode(n.nspacl) a
@@ -30,8 +32,11 @@ begin
     where c.relnamespace = 'pgidem'::regnamespace
   ) o (name, grantee)
   where o.grantee = 0;
-  return next pgidem._finding('public_rights', case when v_found is null then 'ok' else 'fail' end,
-    case when v_found is null then 'PUBLIC has no right here' else 'PUBLIC has rights on ' || left(v_found, 200) end,
+  return next pgidem._finding('public_rights', case when v_count = 0 then 'ok' else 'fail' end,
+    case
+      when v_count = 0 then 'PUBLIC has no right here'
+      else 'PUBLIC has rights on ' || v_found || case when v_count > 3 then format(' and %s more', v_count - 3) else '' end
+    end,
     'As the owner of the schema run: revoke all on schema pgidem from public; revoke all on all routines in schema pgidem from public; revoke all on all tables in schema pgidem from public');
 
   select string_agg(format('alter table %s set logged', c.oid::regclass), '; ')

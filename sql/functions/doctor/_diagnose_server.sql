@@ -29,7 +29,7 @@ begin
   where g.name in ('fsync', 'full_page_writes')
     and g.setting = 'off';
   return next pgidem._finding('crash_safety', case when v_off is null then 'ok' else 'fail' end,
-    case when v_off is null then 'fsync and full_page_writes are on' else v_off || ' is off: a crash of the machine can destroy the database' end,
+    case when v_off is null then 'fsync and full_page_writes are on' else 'off: ' || v_off || '; a crash of the machine can destroy the database' end,
     'In postgresql.conf set to on: ' || v_off);
 
   -- A backup is under way there for a while, and a subscriber cannot take over.
@@ -50,12 +50,12 @@ begin
     end,
     case
       when pg_is_in_recovery() then 'for the primary to say'
-      when v_standbys.unseen > 0 then format('%s standbys are connected, and the owner of the schema may not see how', v_standbys.unseen)
+      when v_standbys.unseen > 0 then format('standbys: %s, and the owner of the schema may not see how they follow', v_standbys.unseen)
       when v_names <> '' and v_standbys.in_step = 0 then 'synchronous_standby_names is set and no such standby is connected: every commit waits'
       when v_names = '' and v_standbys.behind > 0 then
-        format('%s standbys are asynchronous: a promotion loses the last commits, and of a lease only the record, not its effect', v_standbys.behind)
+        format('asynchronous standbys: %s, no synchronous one; a promotion loses the last commits, and of a lease only the record, not its effect', v_standbys.behind)
       when v_names = '' then 'none is connected'
-      else format('%s synchronous, %s more', v_standbys.in_step, v_standbys.behind)
+      else format('synchronous standbys: %s, others: %s', v_standbys.in_step, v_standbys.behind)
     end,
     case
       when v_standbys.unseen > 0 then format('As a superuser run: grant pg_read_all_stats to %I',

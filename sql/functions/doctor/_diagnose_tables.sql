@@ -71,7 +71,7 @@ begin
         or v_multixact_age > 2 * current_setting('autovacuum_multixact_freeze_max_age')::bigint then 'warn'
       else 'ok'
     end,
-    format('the oldest row is %s million transactions old; at 2146 the server stops to take writes', greatest(v_age, v_multixact_age) / 1000000),
+    format('the oldest row is %s million transactions old, of 2146 at which the server takes no more writes', greatest(v_age, v_multixact_age) / 1000000),
     'End what holds old rows (the oldest backend_xmin in pg_stat_activity, pg_prepared_xacts, pg_replication_slots), then as a superuser run: vacuum (freeze)');
 end
 $$;

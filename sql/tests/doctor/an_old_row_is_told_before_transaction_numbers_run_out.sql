@@ -14,7 +14,7 @@ execute age(:twice + 10000);
 select is(pg_temp.status('wraparound'), 'warn', 'it should have come long ago');
 execute age(1600010000);
 select is(pg_temp.status('wraparound'), 'fail', 'the server will stop soon');
-select alike(pg_temp.detail('wraparound'), 'the oldest row is 1600 million transactions old; %', 'it says how old');
+select alike(pg_temp.detail('wraparound'), 'the oldest row is 1600 million transactions old, %', 'it says how old');
 execute age(0);
 update pg_class set relminmxid = ((mxid_age('1') + 1 - 2 * current_setting('autovacuum_multixact_freeze_max_age')::bigint - 10000 + 4294967296) % 4294967296)::text::xid
 where oid = 'pgidem.idempotency_record'::regclass;
