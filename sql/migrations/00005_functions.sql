@@ -4319,6 +4319,10 @@ comment on function pgidem._diagnose_keys() is 'The checks of doctor that count 
 revoke all on function pgidem._diagnose_keys() from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
+/*
+The planner calls a query on the catalog expensive where it may not use a sequential scan, and then compiles it (jit), which
+takes a hundred times as long as to run it.
+*/
 create or replace function pgidem.doctor()
 returns setof pgidem.diagnosis
 language plpgsql
@@ -4328,6 +4332,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '2s'
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   return query select * from pgidem._diagnose_schema();

@@ -1,3 +1,7 @@
+/*
+The planner calls a query on the catalog expensive where it may not use a sequential scan, and then compiles it (jit), which
+takes a hundred times as long as to run it.
+*/
 create or replace function pgidem.doctor()
 returns setof pgidem.diagnosis
 language plpgsql
@@ -7,6 +11,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '2s'
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   return query select * from pgidem._diagnose_schema();
