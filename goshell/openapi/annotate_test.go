@@ -72,7 +72,7 @@ func TestAnnotate_GoldenFileOfEachStyle(t *testing.T) {
 // A description of many operations, as a tree, in the styles that programs and people write.
 func TestAnnotate_LargeDescriptionsInEveryStyle(t *testing.T) {
 	for seed := range uint64(2) {
-		tree := describe(rand.New(rand.NewPCG(seed, 1)), 100)
+		tree := describe(rand.New(rand.NewPCG(seed, 1)), 50)
 		styles := map[string][]byte{}
 		for _, indent := range []int{2, 3, 4, 8} {
 			styles[fmt.Sprintf("block by %d", indent)] = dump(t, tree, yaml.WithIndent(indent))

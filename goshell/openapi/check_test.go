@@ -1,7 +1,6 @@
 package openapi_test
 
 import (
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,12 +14,10 @@ import (
 	"github.com/pgidem/pgidem/internal/oasvalid"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
 // requireGolden compares a text with a file of testdata.
 func requireGolden(t *testing.T, name, got string) {
 	t.Helper()
-	if *update {
+	if os.Getenv("PGIDEM_UPDATE_GOLDEN") != "" {
 		require.NoError(t, os.WriteFile(name, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(name)

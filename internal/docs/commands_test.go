@@ -40,8 +40,8 @@ var shows = map[string]map[string][]string{
 	},
 	"docs/openapi.md": {
 		"go install": {
-			"examples/openapi/orders.yaml:12:5: POST /orders (create_order): header-missing: ", "exit code 1",
-			"+        - $ref: '#/components/parameters/IdempotencyKey'\n", "+            Idempotent-Replay:\n",
+			"examples/openapi/orders.yaml:11:5: POST /orders (create_order): header-missing: ", "exit code 1",
+			"+      - $ref: '#/components/parameters/IdempotencyKey'\n", "+            Idempotent-Replay:\n",
 		},
 		"mkdir -p bin": {"operations: 2, keyed: 1, violations: 0\n"},
 	},
