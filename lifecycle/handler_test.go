@@ -8,6 +8,7 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -276,4 +277,17 @@ func TestOverview_ChecksCountForAMinute(t *testing.T) {
 	require.Contains(t, page, late, "found before")
 	_, page = s.do(prefix+"cleanup", confirmed(nil))
 	require.NotContains(t, page, late)
+}
+
+// The operations guide shows how to mount the page by the example that compiles.
+func TestDocs_TheExampleIsThatOfTheGuide(t *testing.T) {
+	t.Parallel()
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		return regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(string(text), "")
+	}
+	block := regexp.MustCompile("(?s)```go\n(page, err.*?)```").FindStringSubmatch(read("../docs/operations.md"))
+	require.NotNil(t, block)
+	require.Contains(t, read("handler_test.go"), block[1])
 }

@@ -134,11 +134,11 @@ func TestTable_ALineForEachMetricAColumnForEachTable(t *testing.T) {
 		{"metric": "rows", "table_name": null, "value": 0.25, "unit": "seconds"},
 		{"metric": "jobs", "table_name": null, "value": 2, "unit": null}]`), &figures))
 	require.Equal(t, []string{
-		"                     a               another",
-		"rows                 about 1,234,567   -",
+		"                     a                another",
+		"rows                 about 1,234,567  -",
 		"expired              100,000 or more  -",
-		"table size           1023 bytes      1.5 KiB",
-		"of a newer database  -               1.5 parsec",
+		"table size           1023 bytes       1.5 KiB",
+		"of a newer database  -                1.5 parsec",
 		"",
 		"rows                 250 ms",
 		"jobs                 2",

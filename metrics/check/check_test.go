@@ -265,3 +265,52 @@ func TestAlerts_TellWhatIsWrongAndNothingElse(t *testing.T) {
 		require.Equal(t, 1, fires(strings.Join(lines, "\n"), rule.Expr), name)
 	}
 }
+
+// The tables of docs/operations.md name every metric and every alert, and nothing else; those of requests also their labels.
+func TestDocs_NameEveryMetricAndAlert(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations.md")
+	require.NoError(t, err)
+	_, chapter, found := strings.Cut(string(text), "\n## Metrics\n")
+	require.True(t, found)
+	chapter, _, _ = strings.Cut(chapter, "\n## ")
+	metrics, named := map[string]bool{}, map[string]bool{}
+	labels := map[string][]string{}
+	words := regexp.MustCompile("`([a-z_]+)`")
+	for line := range strings.Lines(chapter) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 {
+			continue
+		}
+		for _, m := range regexp.MustCompile("`(pgidem_[a-z_]+)`").FindAllStringSubmatch(cells[1], -1) {
+			metrics[m[1]] = true
+			for _, label := range words.FindAllStringSubmatch(cells[len(cells)-3], -1) {
+				labels[m[1]] = append(labels[m[1]], label[1])
+			}
+		}
+		for _, m := range regexp.MustCompile("`(Pgidem[A-Za-z]+)`").FindAllStringSubmatch(cells[1], -1) {
+			named[m[1]] = true
+		}
+	}
+	exist := map[string]bool{}
+	for name, has := range told(t) {
+		for _, suffix := range []string{"_sum", "_count", "_bucket"} {
+			if has["le"] {
+				name = strings.TrimSuffix(name, suffix)
+			}
+		}
+		exist[name] = true
+		var want []string
+		for label := range has {
+			if label != "job" && label != "instance" && label != "le" {
+				want = append(want, label)
+			}
+		}
+		require.ElementsMatch(t, want, labels[name], name)
+	}
+	require.Equal(t, exist, metrics)
+	rules := map[string]bool{}
+	for name := range alerts(t) {
+		rules[name] = true
+	}
+	require.Equal(t, rules, named)
+}
