@@ -35,7 +35,7 @@ var shows = map[string]map[string][]string{
 		"openapi check":     {"operations: 4, keyed: 3, violations: 0"},
 	},
 	"docs/leases.md": {
-		"idem_claim('alice'":        {"stored", "replay", "201", "/payouts/7", "paid"},
+		"idem_claim('alice'":              {"stored", "replay", "201", "/payouts/7", "paid"},
 		"pgidem key forget --force --yes": {"completed", "201", "forgotten"},
 	},
 	"docs/openapi.md": {
