@@ -31,7 +31,7 @@ images: program ## Build the images pgidem-postgres and pgidem
 	docker build -f docker/cli/Dockerfile -t pgidem .
 
 .PHONY: test
-test: setup verify test-sql test-go test-pgbouncer ## Install what is missing, then check and test everything
+test: setup verify test-sql test-go test-pgbouncer test-browser test-metrics ## Install what is missing, then check and test everything
 
 .PHONY: setup
 setup: ## Install what the tests need
@@ -52,6 +52,19 @@ test-pgbouncer: ## Run the tests of goshell again, through a PgBouncer in transa
 	@tests=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' $$(grep -l 'newSite(' goshell/*_test.go) | paste -s -d '|' -) && \
 	[ -n "$$tests" ] && PGIDEM_TEST_PGBOUNCER=exec go test -race -timeout 20m ./goshell \
 		-run "^($$tests)$$" -skip '^TestUnavailable_DatabaseIsDown$$'
+
+.PHONY: test-browser
+test-browser: ## Test the page of pgidem serve in Chromium
+	@cd browser && go mod tidy -diff && go vet ./... && go test -count=1 ./...
+
+.PHONY: test-metrics
+test-metrics: ## Test the alert rules and the dashboard by Prometheus' own parser and engine
+	@cd metrics/check && go mod tidy -diff && go vet ./... && go test ./...
+
+.PHONY: screenshot
+screenshot: ## Write docs/lifecycle.png anew
+	@folder=$$(mktemp -d) && (cd browser && go test -count=1 -run TestPage_FitsEveryScreenAndReader/desktop . -screenshots "$$folder") && \
+		cp "$$folder/lifecycle-desktop.png" docs/lifecycle.png && rm -r "$$folder"
 
 .PHONY: test-docker
 test-docker: ## Test on PostgreSQL 15, 17 and 18 in containers; VERSIONS=18 for some (scripts/with-docker starts an engine)

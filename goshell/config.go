@@ -140,6 +140,23 @@ type Event struct {
 	Err error
 }
 
+// Fault names the kind of Err in one word, for metrics: commit, lease_lost, store, response or other; "" where Err is nil.
+func (e Event) Fault() string {
+	switch {
+	case e.Err == nil:
+		return ""
+	case errors.Is(e.Err, ErrCommit): // before ErrUnavailable, which a lost COMMIT is as well
+		return "commit"
+	case errors.Is(e.Err, ErrLeaseLost):
+		return "lease_lost"
+	case errors.Is(e.Err, ErrUnavailable):
+		return "store"
+	case errors.Is(e.Err, ErrResponse):
+		return "response"
+	}
+	return "other"
+}
+
 const (
 	defaultBody           = 1 << 20
 	defaultBytes          = 8 << 20

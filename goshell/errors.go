@@ -34,6 +34,9 @@ var (
 	// ErrRollbackOnly says that a function given to InTx failed in the claim's transaction, which cannot be committed then.
 	ErrRollbackOnly = errors.New("goshell: a function given to InTx failed, so the transaction can only be rolled back: answer with an error status")
 
+	// ErrCommit says that COMMIT failed, or that its answer was lost and what became of it could not be found out.
+	ErrCommit = errors.New("goshell: COMMIT failed")
+
 	// ErrResponse says that a response cannot be stored and replayed as it is.
 	ErrResponse = errors.New("goshell: the response cannot be stored")
 )

@@ -89,6 +89,56 @@ func TestObserver_OneEventForEachKeyedRequest(t *testing.T) {
 	expect(goshell.Event{Outcome: goshell.Claimed, Status: 204, Attempts: 1, RequestBytes: 2})
 }
 
+// What metrics count as faults: each kind by an event that has it.
+func TestObserver_KindsOfFaults(t *testing.T) {
+	t.Parallel()
+	var play script
+	s := newSite(t, play.run)
+	s.exec(`create table parent (id integer primary key);
+		create table child (parent integer references parent deferrable initially deferred)`)
+	count := 0
+	next := func() goshell.Event {
+		t.Helper()
+		count++
+		return s.events.wait(t, count)[count-1]
+	}
+	play.set(order)
+	s.post(newKey(), `{}`)
+	require.Empty(t, next().Fault())
+
+	play.set(func(w http.ResponseWriter, r *http.Request) {
+		_, err := tx(r).Exec(r.Context(), "insert into child values (1)")
+		require.NoError(t, err)
+		write(w, 200, `{}`)
+	})
+	require.Equal(t, 500, s.post(newKey(), `{}`).status)
+	e := next()
+	require.ErrorIs(t, e.Err, goshell.ErrCommit)
+	require.Equal(t, "commit", e.Fault())
+
+	play.set(order)
+	require.Equal(t, 500, s.do(s.request("POST", "/orders", `{}`, "Idempotency-Key", newKey(), "X-User", newKey())).status)
+	e = next()
+	require.ErrorIs(t, e.Err, goshell.ErrUnknownPrincipal)
+	require.Equal(t, "commit", e.Fault(), "the principal is looked for at COMMIT")
+
+	play.set(answering(200, "no JSON"))
+	s.post(newKey(), `{}`)
+	require.Equal(t, "response", next().Fault())
+
+	play.set(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = tx(r).Exec(r.Context(), "select 1/0")
+		write(w, 200, `{}`)
+	})
+	s.post(newKey(), `{}`)
+	require.Equal(t, "other", next().Fault())
+
+	play.set(func(_ http.ResponseWriter, r *http.Request) { _, _ = tx(r).Exec(r.Context(), raise("40001")) })
+	s.post(newKey(), `{}`)
+	require.Equal(t, "store", next().Fault())
+	require.Equal(t, "lease_lost", goshell.Event{Err: goshell.ErrLeaseLost}.Fault())
+}
+
 // An observer of the transactions that were begun: one that never got a connection began none.
 func TestObserver_AttemptsAreTransactions(t *testing.T) {
 	t.Parallel()

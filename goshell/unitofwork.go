@@ -21,7 +21,7 @@ type unit struct {
 }
 
 // errOutcomeUnknown: COMMIT was sent and its success cannot be told.
-var errOutcomeUnknown = errors.New("an error came, or the connection was lost, while COMMIT was under way")
+var errOutcomeUnknown = fmt.Errorf("%w: an error came, or the connection was lost, while it was under way", ErrCommit)
 
 // acquire takes a connection from the pool.
 func (s *Shell) acquire(ctx context.Context) (*unit, error) {
@@ -138,11 +138,17 @@ func (u *unit) begin(ctx context.Context, req Request) (Entry, error) {
 // after any other error nothing took effect, and the transaction is still to be rolled back.
 func (u *unit) complete(ctx context.Context, req Request, claimed Entry, resp Response) (Response, error) {
 	var (
-		stored Response
-		tag    string
-		b      pgx.Batch
+		stored    Response
+		completed bool
+		tag       string
+		b         pgx.Batch
 	)
-	u.shell.cfg.Mode.table().complete(req, claimed, resp).queue(&b, &stored)
+	complete := u.shell.cfg.Mode.table().complete(req, claimed, resp)
+	b.Queue(complete.sql, complete.args...).QueryRow(func(row pgx.Row) (err error) {
+		stored, err = complete.read(row)
+		completed = err == nil
+		return err
+	})
 	// In one batch: when the function raises, the server skips COMMIT. Sent alone, COMMIT would answer ROLLBACK without
 	// an error in an aborted transaction.
 	b.Queue(sqlCommit).Exec(func(t pgconn.CommandTag) error {
@@ -154,10 +160,12 @@ func (u *unit) complete(ctx context.Context, req Request, claimed Entry, resp Re
 	case err != nil && (u.txStatus() == 0 || tag == "COMMIT"):
 		// With its tag read the COMMIT is done, whatever the server reports behind it, such as a late cancel.
 		return Response{}, fmt.Errorf("%w: %w", errOutcomeUnknown, err)
+	case err != nil && completed:
+		return Response{}, fmt.Errorf("%w: %w", ErrCommit, storeError(err))
 	case err != nil:
 		return Response{}, err
 	case u.txStatus() != 'I' || tag != "COMMIT":
-		return Response{}, fmt.Errorf("the answer to COMMIT is %s", tag)
+		return Response{}, fmt.Errorf("%w: its answer is %s", ErrCommit, tag)
 	}
 	return stored, nil
 }

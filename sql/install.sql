@@ -68,6 +68,7 @@ $$;
 \ir functions/cleanup/_cron_schedule.sql
 \ir functions/cleanup/schedule_cleanup.sql
 \ir functions/cleanup/unschedule_cleanup.sql
+\ir functions/cleanup/_next_cleanup.sql
 \ir functions/cleanup/_unanswered.sql
 \ir functions/cleanup/stats.sql
 \ir functions/cleanup/cleanup_runs.sql

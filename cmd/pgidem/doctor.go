@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/pgidem/pgidem/goshell/migrate"
+	"github.com/pgidem/pgidem/internal/present"
 	"github.com/pgidem/pgidem/sql"
 )
 
@@ -286,8 +287,8 @@ func checkClock(ctx context.Context, pool *pgxpool.Pool) (finding, error) {
 		if ahead > behind {
 			direction = "ahead of"
 		}
-		return trouble(check, statusWarn, fmt.Sprintf("this machine is at least %s %s the server, whose clock decides when keys expire", inWords(off), direction),
+		return trouble(check, statusWarn, fmt.Sprintf("this machine is at least %s %s the server, whose clock decides when keys expire", present.Duration(off), direction),
 			"Let both follow one time service, by slewing; times in the logs of the application do not fit those in the database"), nil
 	}
-	return fine(check, "within %s of the server", inWords(max(received.Sub(sent)+max(ahead, behind, 0), time.Millisecond))), nil
+	return fine(check, "within %s of the server", present.Duration(max(received.Sub(sent)+max(ahead, behind, 0), time.Millisecond))), nil
 }

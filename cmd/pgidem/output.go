@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pgidem/pgidem/internal/present"
 )
 
 // addJSONFlag gives a command the flag --json.
@@ -42,24 +41,7 @@ func printJSONLine(cmd *cobra.Command, v any) error {
 
 // visible escapes what could steer a terminal, the way that JSON does: servers, clients and users put text into results and
 // errors. JSON stays the same document.
-func visible(text string) string {
-	var b strings.Builder
-	for len(text) > 0 {
-		r, size := utf8.DecodeRuneInString(text)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, text[0])
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			for _, unit := range utf16.Encode([]rune{r}) {
-				fmt.Fprintf(&b, `\u%04x`, unit)
-			}
-		}
-		text = text[size:]
-	}
-	return b.String()
-}
+func visible(text string) string { return present.Visible(text) }
 
 // printf writes a line of the result to standard output.
 func printf(cmd *cobra.Command, format string, args ...any) error {

@@ -42,6 +42,7 @@ Exit codes: 0 done, 1 the command failed, 2 it was called wrongly.`,
   pgidem schedule                   the same by pg_cron, in the database
   pgidem stats                      sizes, what waits for the cleanup, its last run
   pgidem doctor                     what is wrong, or will be, and what to do
+  pgidem serve                      a page for people, and metrics for Prometheus
   pgidem key new                    a key for curl -H "Idempotency-Key: ..."
   pgidem key show PRINCIPAL KEY     what is recorded for a key, and who runs it
   pgidem key forget PRINCIPAL KEY   let its next request run again
@@ -58,6 +59,7 @@ Exit codes: 0 done, 1 the command failed, 2 it was called wrongly.`,
 		newUnscheduleCommand(),
 		newStatsCommand(),
 		newDoctorCommand(),
+		newServeCommand(),
 		newKeyCommand(),
 		newOpenAPICommand(),
 		newDemoCommand(),

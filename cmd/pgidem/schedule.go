@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pgidem/pgidem/internal/present"
 )
 
 func newScheduleCommand() *cobra.Command {
@@ -44,7 +46,7 @@ what to run instead.`,
 			return printJSONLine(cmd, result)
 		}
 		interval := time.Duration(result.IntervalSeconds * float64(time.Second))
-		return printf(cmd, "pg_cron runs the cleanup every %s, as job %d", inWords(interval), result.Job)
+		return printf(cmd, "pg_cron runs the cleanup every %s, as job %d", present.Duration(interval), result.Job)
 	}
 	return cmd
 }

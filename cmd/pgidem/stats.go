@@ -11,6 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
+
+	"github.com/pgidem/pgidem/internal/present"
+	"github.com/pgidem/pgidem/internal/stats"
 )
 
 func newStatsCommand() *cobra.Command {
@@ -98,12 +101,8 @@ const (
 )
 
 // figures asks for all figures, and lays them out for people.
-func figures(ctx context.Context, pool *pgxpool.Pool) ([]figure, []string, error) {
-	rows, err := pool.Query(ctx, "select metric, table_name, value::float8, unit, is_estimate from pgidem.stats()")
-	if err != nil {
-		return nil, nil, err
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[figure])
+func figures(ctx context.Context, pool *pgxpool.Pool) ([]stats.Figure, []string, error) {
+	all, err := stats.Read(ctx, pool)
 	return all, table(all), err
 }
 
@@ -130,7 +129,7 @@ func history(ctx context.Context, pool *pgxpool.Pool, limit int32) ([]cleanupRun
 		took := "not ended"
 		if r.EndedAt != nil {
 			*r.EndedAt = r.EndedAt.UTC()
-			took = inWords(r.EndedAt.Sub(r.StartedAt))
+			took = present.Duration(r.EndedAt.Sub(r.StartedAt))
 		}
 		grid = append(grid, []string{r.StartedAt.Format(time.RFC3339), took, fmt.Sprint(r.Batches), fmt.Sprint(r.Deleted)})
 	}
@@ -140,20 +139,11 @@ func history(ctx context.Context, pool *pgxpool.Pool, limit int32) ([]cleanupRun
 	return all, aligned(grid), err
 }
 
-// figure is a row of stats, and how it looks to scripts.
-type figure struct {
-	Metric     string   `json:"metric"`
-	TableName  *string  `json:"table_name"`
-	Value      *float64 `json:"value"`
-	Unit       *string  `json:"unit"`
-	IsEstimate bool     `json:"is_estimate"`
-}
-
 // table lays figures out for people: a column for each table, then those of none.
-func table(figures []figure) []string {
+func table(figures []stats.Figure) []string {
 	var tables []string
 	for _, f := range figures {
-		if name := f.table(); name != "" && !slices.Contains(tables, name) {
+		if name := f.Table(); name != "" && !slices.Contains(tables, name) {
 			tables = append(tables, name)
 		}
 	}
@@ -188,9 +178,9 @@ func aligned(grid [][]string) []string {
 
 // rowsOf returns a row for each metric of the tables, with a cell for each of them. It knows no metric by its name: a newer
 // database has more.
-func rowsOf(figures []figure, tables []string) (rows [][]string) {
+func rowsOf(figures []stats.Figure, tables []string) (rows [][]string) {
 	for _, f := range figures {
-		column := slices.Index(tables, f.table())
+		column := slices.Index(tables, f.Table())
 		if column < 0 {
 			continue
 		}
@@ -200,83 +190,7 @@ func rowsOf(figures []figure, tables []string) (rows [][]string) {
 			i = len(rows)
 			rows = append(rows, append([]string{name}, slices.Repeat([]string{"-"}, len(tables))...))
 		}
-		rows[i][1+column] = f.inWords()
+		rows[i][1+column] = f.Text()
 	}
 	return rows
-}
-
-func (f figure) table() string {
-	if f.TableName == nil {
-		return ""
-	}
-	return *f.TableName
-}
-
-func (f figure) inWords() string {
-	if f.Value == nil {
-		return "-"
-	}
-	unit := ""
-	if f.Unit != nil {
-		unit = *f.Unit
-	}
-	var text string
-	switch unit {
-	case "bytes":
-		text = size(*f.Value)
-	case "seconds":
-		text = inWords(time.Duration(*f.Value * float64(time.Second)))
-	case "rows", "":
-		text = fmt.Sprintf("%.0f", *f.Value)
-	default:
-		text = fmt.Sprintf("%g %s", *f.Value, unit)
-	}
-	switch {
-	case !f.IsEstimate:
-		return text
-	case f.Metric == "expired": // counting ended at its bound
-		return text + " or more"
-	default:
-		return "about " + text
-	}
-}
-
-func size(bytes float64) string {
-	if bytes < 1024 {
-		return fmt.Sprintf("%.0f bytes", bytes)
-	}
-	for _, unit := range []string{"KiB", "MiB", "GiB"} {
-		if bytes /= 1024; bytes < 1024 {
-			return fmt.Sprintf("%.1f %s", bytes, unit)
-		}
-	}
-	return fmt.Sprintf("%.1f TiB", bytes/1024)
-}
-
-// inWords says a duration in its largest two units.
-func inWords(d time.Duration) string {
-	const day = 24 * time.Hour
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", max(d, 0).Milliseconds())
-	case d >= day:
-		d = d.Truncate(time.Hour)
-	case d >= time.Hour:
-		d = d.Truncate(time.Minute)
-	}
-	var parts []string
-	for _, unit := range []struct {
-		name string
-		size time.Duration
-	}{{"day", day}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second}} {
-		switch n := d / unit.size; n {
-		case 0:
-		case 1:
-			parts = append(parts, "1 "+unit.name)
-		default:
-			parts = append(parts, fmt.Sprintf("%d %ss", n, unit.name))
-		}
-		d %= unit.size
-	}
-	return strings.Join(parts, " ")
 }

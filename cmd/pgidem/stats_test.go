@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pgidem/pgidem/internal/stats"
 )
 
 func TestStats_JSONIsAListOfAllFigures(t *testing.T) {
@@ -23,7 +25,7 @@ func TestStats_JSONIsAListOfAllFigures(t *testing.T) {
 	got := command(t, "stats", "--json", "--database-url", asRole(t, db, "grant_operator"))
 	require.Equal(t, exitOK, got.code, got.stderr)
 	require.Empty(t, got.stderr)
-	var figures []figure
+	var figures []stats.Figure
 	decoder := json.NewDecoder(strings.NewReader(got.stdout))
 	decoder.DisallowUnknownFields()
 	require.NoError(t, decoder.Decode(&figures))
@@ -31,7 +33,7 @@ func TestStats_JSONIsAListOfAllFigures(t *testing.T) {
 	names := ""
 	values := map[string]float64{}
 	for _, f := range figures {
-		name := f.table() + "." + f.Metric
+		name := f.Table() + "." + f.Metric
 		names += name + "\n"
 		if f.Value != nil {
 			values[name] = *f.Value
@@ -98,7 +100,7 @@ func TestStatsWatch_ShowsItAnewUntilASignal(t *testing.T) {
 
 	s = startService(t, db.URL, "stats", "--watch", "--json")
 	for range 2 {
-		var all []figure
+		var all []stats.Figure
 		require.NoError(t, json.Unmarshal([]byte(s.line()), &all))
 		require.NotEmpty(t, all)
 	}
@@ -121,7 +123,7 @@ type watchedTerminal struct{ firstWrite }
 func (*watchedTerminal) Stat() (fs.FileInfo, error) { return os.Stat(os.DevNull) }
 
 func TestTable_ALineForEachMetricAColumnForEachTable(t *testing.T) {
-	var figures []figure
+	var figures []stats.Figure
 	require.NoError(t, json.Unmarshal([]byte(`[
 		{"metric": "rows", "table_name": "a", "value": 1234567, "unit": "rows", "is_estimate": true},
 		{"metric": "expired", "table_name": "a", "value": 100000, "unit": "rows", "is_estimate": true},
@@ -132,39 +134,13 @@ func TestTable_ALineForEachMetricAColumnForEachTable(t *testing.T) {
 		{"metric": "rows", "table_name": null, "value": 0.25, "unit": "seconds"},
 		{"metric": "jobs", "table_name": null, "value": 2, "unit": null}]`), &figures))
 	require.Equal(t, []string{
-		"                     a               another",
-		"rows                 about 1234567   -",
-		"expired              100000 or more  -",
-		"table size           1023 bytes      1.5 KiB",
-		"of a newer database  -               1.5 parsec",
+		"                     a                another",
+		"rows                 about 1,234,567  -",
+		"expired              100,000 or more  -",
+		"table size           1023 bytes       1.5 KiB",
+		"of a newer database  -                1.5 parsec",
 		"",
 		"rows                 250 ms",
 		"jobs                 2",
 	}, table(figures))
-}
-
-func TestWords(t *testing.T) {
-	const day = 24 * time.Hour
-	for d, want := range map[time.Duration]string{
-		-time.Second:                "0 ms", // the clock was set back
-		0:                           "0 ms",
-		999 * time.Millisecond:      "999 ms",
-		time.Second:                 "1 second",
-		59*time.Second + 999999999:  "59 seconds",
-		time.Minute:                 "1 minute",
-		time.Minute + 2*time.Second: "1 minute 2 seconds",
-		time.Hour + 59*time.Second:  "1 hour",
-		time.Hour + 61*time.Second:  "1 hour 1 minute",
-		day + 59*time.Minute:        "1 day",
-		400*day + time.Hour:         "400 days 1 hour",
-		12 * time.Hour:              "12 hours",
-		time.Duration(1<<63 - 1):    "106751 days 23 hours",
-	} {
-		require.Equal(t, want, inWords(d))
-	}
-	for bytes, want := range map[float64]string{
-		0: "0 bytes", 1024: "1.0 KiB", 1024 * 1024 * 1.25: "1.2 MiB", 5 << 30: "5.0 GiB", 1 << 40: "1.0 TiB", 1 << 51: "2048.0 TiB",
-	} {
-		require.Equal(t, want, size(bytes))
-	}
 }

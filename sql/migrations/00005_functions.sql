@@ -2609,6 +2609,45 @@ revoke all on function pgidem.unschedule_cleanup() from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
 /*
+pg_cron keeps to the clock, so its next turn can be told as long as the job has the schedule of the settings. Everything else,
+from a timer to a person, is only known by the pace of its last two runs.
+*/
+create or replace function pgidem._next_cleanup(
+  p_now timestamptz,
+  out p_at timestamptz,
+  out p_is_estimate boolean
+)
+returns record
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+as $$
+declare
+  v_interval constant interval := (select s.cleanup_interval from pgidem.settings s where s.singleton);
+  v_zone constant text := coalesce(current_setting('cron.timezone', true), 'GMT');
+begin
+  p_is_estimate := not exists (
+    select from pgidem._cleanup_jobs() j where j.p_active and j.p_schedule = pgidem._cron_schedule(v_interval)
+  );
+  if p_is_estimate then
+    select max(r.started_at) + (max(r.started_at) - min(r.started_at))
+    into p_at
+    from (select c.started_at from pgidem.cleanup_run c order by c.id desc limit 2) r
+    having count(*) = 2;
+  else
+    p_at := (date_bin(v_interval, p_now at time zone v_zone, timestamp '2000-01-01') + v_interval) at time zone v_zone;
+  end if;
+end
+$$;
+
+comment on function pgidem._next_cleanup(timestamptz) is
+  'When the next run of the cleanup is due, null when nothing tells; p_is_estimate when that is the pace of the last two runs and no job of pg_cron.';
+
+revoke all on function pgidem._next_cleanup(timestamptz) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+/*
 No index tells which claims have no answer: it would make every finish write to it. So a table of up to p_pages pages is
 read to its end, and of a larger one that many pages, drawn anew for each call: a page holds what was written together, and
 a fixed choice would be blind to the same rows for ever. A committed claim in idempotency_keys is one that nobody will
@@ -2619,6 +2658,7 @@ create or replace function pgidem._unanswered(
   p_pages integer,
   out p_running bigint,
   out p_abandoned bigint,
+  out p_live bigint,
   out p_is_estimate boolean
 )
 language plpgsql
@@ -2632,25 +2672,25 @@ declare
   v_share constant float8 := least(1, p_pages::float8 / greatest(v_pages, 1));
 begin
   if p_table = 'pgidem.idempotency_keys'::regclass then
-    select null::bigint, count(*)
-    into p_running, p_abandoned
+    select null::bigint, count(*) filter (where k.state = 'in_progress'), count(*)
+    into p_running, p_abandoned, p_live
     from pgidem.idempotency_keys k tablesample system (100 * v_share)
-    where k.state = 'in_progress'
-      and k.expires_at > v_now;
+    where k.expires_at > v_now;
   else
-    select count(*) filter (where k.live_until > v_now), count(*) filter (where k.live_until <= v_now)
-    into p_running, p_abandoned
-    from pgidem.idempotency_record k tablesample system (100 * v_share)
-    where k.state = 'in_progress';
+    select count(*) filter (where k.state = 'in_progress' and k.live_until > v_now),
+      count(*) filter (where k.state = 'in_progress' and k.live_until <= v_now), count(*) filter (where k.live_until > v_now)
+    into p_running, p_abandoned, p_live
+    from pgidem.idempotency_record k tablesample system (100 * v_share);
   end if;
   p_running := round(p_running / v_share)::bigint;
   p_abandoned := round(p_abandoned / v_share)::bigint;
+  p_live := round(p_live / v_share)::bigint;
   p_is_estimate := v_share < 1;
 end
 $$;
 
 comment on function pgidem._unanswered(regclass, integer) is
-  'Counts the committed claims of a table that have no answer: those whose lease is running, null in idempotency_keys, and those that nobody finishes. Reads p_pages pages at most and estimates from there.';
+  'Counts the committed claims of a table that have no answer: those whose lease is running, null in idempotency_keys, and those that nobody finishes; beside them all rows that live. Reads p_pages pages at most and estimates from there.';
 
 revoke all on function pgidem._unanswered(regclass, integer) from public;
 -- +goose StatementEnd
@@ -2675,7 +2715,10 @@ declare
   v_table regclass;
   v_count bigint;
   v_oldest timestamptz;
+  v_created timestamptz;
+  v_retention interval;
   v_facts record;
+  v_next record;
   v_claims record;
   v_success timestamptz;
 begin
@@ -2685,10 +2728,14 @@ begin
       select count(*), min(e.expires_at)
       into v_count, v_oldest
       from (select k.expires_at from pgidem.idempotency_keys k where k.expires_at <= v_now order by k.expires_at limit c_bound) e;
+      v_created := (select k.created_at from pgidem.idempotency_keys k order by k.expires_at limit 1);
+      v_retention := (select s.key_ttl from pgidem.settings s where s.singleton);
     else
       select count(*), min(e.expires_at)
       into v_count, v_oldest
       from (select k.expires_at from pgidem.idempotency_record k where k.expires_at <= v_now order by k.expires_at limit c_bound) e;
+      v_created := (select k.created_at from pgidem.idempotency_record k order by k.expires_at limit 1);
+      v_retention := (select s.retention from pgidem.settings s where s.singleton);
     end if;
     select c.relname::text as name, nullif(c.reltuples, -1) as rows, pg_table_size(c.oid) as table_bytes, pg_indexes_size(c.oid) as index_bytes,
       s.n_dead_tup as dead, greatest(s.last_vacuum, s.last_autovacuum) as vacuumed
@@ -2711,7 +2758,10 @@ begin
         ('table_size', v_facts.name, v_facts.table_bytes::numeric, 'bytes', false),
         ('index_size', v_facts.name, v_facts.index_bytes::numeric, 'bytes', false),
         ('running', v_facts.name, v_claims.p_running::numeric, 'rows', v_claims.p_is_estimate),
-        ('abandoned', v_facts.name, v_claims.p_abandoned::numeric, 'rows', v_claims.p_is_estimate)
+        ('abandoned', v_facts.name, v_claims.p_abandoned::numeric, 'rows', v_claims.p_is_estimate),
+        ('live', v_facts.name, v_claims.p_live::numeric, 'rows', v_claims.p_is_estimate),
+        ('oldest_age', v_facts.name, extract(epoch from v_now - v_created), 'seconds', false),
+        ('retention', v_facts.name, extract(epoch from v_retention), 'seconds', false)
     ) f (metric, table_name, value, unit, is_estimate);
   end loop;
 
@@ -2726,6 +2776,7 @@ begin
   where r.ended_at is not null
   order by r.id desc
   limit 1;
+  v_next := pgidem._next_cleanup(v_now);
   return query
   select f.*
   from (
@@ -2735,7 +2786,8 @@ begin
       ('cleanup_duration', null, extract(epoch from v_facts.ended_at - v_facts.started_at), 'seconds', false),
       ('cleanup_batches', null, v_facts.batches::numeric, null, false),
       ('cleanup_deleted', null, v_facts.deleted::numeric, 'rows', false),
-      ('cleanup_jobs', null, (select count(*) from pgidem._cleanup_jobs() j where j.p_active)::numeric, null, false)
+      ('cleanup_jobs', null, (select count(*) from pgidem._cleanup_jobs() j where j.p_active)::numeric, null, false),
+      ('next_cleanup', null, extract(epoch from v_next.p_at - v_now), 'seconds', v_next.p_is_estimate)
   ) f (metric, table_name, value, unit, is_estimate);
 end
 $$;
@@ -2743,17 +2795,22 @@ $$;
 comment on function pgidem.stats() is
 $$Figures of the tables and of the cleanup, for people and for monitoring.
 
-Figures of each table: rows that stand in it; expired, those that wait for the cleanup, counted up
-to 100000; oldest_expired_age, how long the first of them has waited; dead_rows that wait for a
-vacuum; vacuum_age, the time since the last one; table_size and index_size; running, leases that
-somebody works on; abandoned, claims that nobody finishes: in idempotency_keys those that were
-committed without idem_complete, whose keys get 409 until they expire, in idempotency_record leases
-that ended without an answer. These two are counted on up to 1024 pages, and estimated from there.
+Figures of each table: rows that stand in it; live, those that have not expired; expired, those that
+wait for the cleanup, counted up to 100000; oldest_expired_age, how long the first of them has
+waited; dead_rows that wait for a vacuum; vacuum_age, the time since the last one; table_size and
+index_size; running, leases that somebody works on; abandoned, claims that nobody finishes: in
+idempotency_keys those that were committed without idem_complete, whose keys get 409 until they
+expire, in idempotency_record leases that ended without an answer. These two and live are counted on
+up to 1024 pages, and estimated from there. oldest_age is the time since the row was made that
+expires first; retention is for how long the settings keep a stored response.
 
 Figures of the last run of the cleanup: cleanup_age since its start, cleanup_duration (null when it
 runs or was stopped), cleanup_batches and cleanup_deleted; cleanup_success_age since the end of the
 last run that came to its end; cleanup_runs has the history. cleanup_jobs counts the active jobs of
-pg_cron in this database that run it. No large table is read to its end. Later versions add figures.
+pg_cron in this database that run it. next_cleanup is the time until the next run is due, negative
+when it is late: by the schedule of that job, else estimated from the pace of the last two runs.
+
+No large table is read to its end. Later versions add figures.
 
 Returns:
 One row for each figure, with its unit. is_estimate: a figure of the planner, or one whose counting

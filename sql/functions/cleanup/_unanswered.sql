@@ -9,6 +9,7 @@ create or replace function pgidem._unanswered(
   p_pages integer,
   out p_running bigint,
   out p_abandoned bigint,
+  out p_live bigint,
   out p_is_estimate boolean
 )
 language plpgsql
@@ -22,24 +23,24 @@ declare
   v_share constant float8 := least(1, p_pages::float8 / greatest(v_pages, 1));
 begin
   if p_table = 'pgidem.idempotency_keys'::regclass then
-    select null::bigint, count(*)
-    into p_running, p_abandoned
+    select null::bigint, count(*) filter (where k.state = 'in_progress'), count(*)
+    into p_running, p_abandoned, p_live
     from pgidem.idempotency_keys k tablesample system (100 * v_share)
-    where k.state = 'in_progress'
-      and k.expires_at > v_now;
+    where k.expires_at > v_now;
   else
-    select count(*) filter (where k.live_until > v_now), count(*) filter (where k.live_until <= v_now)
-    into p_running, p_abandoned
-    from pgidem.idempotency_record k tablesample system (100 * v_share)
-    where k.state = 'in_progress';
+    select count(*) filter (where k.state = 'in_progress' and k.live_until > v_now),
+      count(*) filter (where k.state = 'in_progress' and k.live_until <= v_now), count(*) filter (where k.live_until > v_now)
+    into p_running, p_abandoned, p_live
+    from pgidem.idempotency_record k tablesample system (100 * v_share);
   end if;
   p_running := round(p_running / v_share)::bigint;
   p_abandoned := round(p_abandoned / v_share)::bigint;
+  p_live := round(p_live / v_share)::bigint;
   p_is_estimate := v_share < 1;
 end
 $$;
 
 comment on function pgidem._unanswered(regclass, integer) is
-  'Counts the committed claims of a table that have no answer: those whose lease is running, null in idempotency_keys, and those that nobody finishes. Reads p_pages pages at most and estimates from there.';
+  'Counts the committed claims of a table that have no answer: those whose lease is running, null in idempotency_keys, and those that nobody finishes; beside them all rows that live. Reads p_pages pages at most and estimates from there.';
 
 revoke all on function pgidem._unanswered(regclass, integer) from public;
