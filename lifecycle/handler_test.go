@@ -129,7 +129,7 @@ func TestNew_WorksBelowAPrefix(t *testing.T) {
 	resp, page = s.do(prefix+"forget", confirmed(carol))
 	require.Equal(t, prefix, resp.Request.URL.Path)
 	require.Contains(t, page, "Forgotten")
-	resp, page = s.do(prefix+"forget", confirmed(carol))
+	_, page = s.do(prefix+"forget", confirmed(carol))
 	require.Contains(t, page, "There was nothing to forget.")
 	require.NotContains(t, s.log.String(), "carol")
 }
