@@ -299,14 +299,14 @@ func (b *tab) requireReadable() {
 		if node.Ignored || node.Role == nil {
 			continue
 		}
-		switch role := fmt.Sprintf("%s", node.Role.Value); strings.Trim(role, `"`) {
+		switch role := node.Role.Value.String(); strings.Trim(role, `"`) {
 		case "button", "link", "textbox", "checkbox", "DisclosureTriangle", "image", "region", "main":
 			if role == `"main"` {
 				named++
 				continue
 			}
 			require.NotNil(b.t, node.Name, role)
-			require.NotEqual(b.t, `""`, fmt.Sprintf("%s", node.Name.Value), role)
+			require.NotEqual(b.t, `""`, node.Name.Value.String(), role)
 			named++
 		}
 	}

@@ -58,6 +58,8 @@ func (r record) InWords() string {
 		return "Completed: a repeat gets the stored response."
 	case r.RunningPID != nil:
 		return "Running in an open transaction: a repeat waits for its end, and gets 409 when that takes too long."
+	case !r.Live && r.State == "in_progress" && r.TableName == "idempotency_record":
+		return "Abandoned: its lease ended without a response, so the next request runs the operation. Whether the first run took effect, only the other side knows."
 	case !r.Live:
 		return "Expired: it counts as absent, and the next request runs the operation."
 	case r.TableName == "idempotency_record":

@@ -224,6 +224,49 @@ func TestCleanNow_StopsAtItsLimit(t *testing.T) {
 	require.Contains(t, page, "Deleted 3 expired keys.")
 }
 
+// What the next request with a key will meet, in each of its states.
+func TestKey_SaysWhatARepeatWillMeet(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, lifecycle.Options{})
+	record := func(state string, live time.Duration, secret bool) {
+		s.exec(`
+			insert into pgidem.idempotency_record (user_id, idem_key, request_sha256, token, first_token, state, live_until, retention, response_status, one_time_secret, created_at, finished_at, expires_at)
+			values ('carol', 'k2', sha256(''), 1, 1, $1, now() + $2, '1 day', 200, $3, now() - interval '1 hour', now(), now() + interval '1 day')
+			on conflict (user_id, idem_key) do update set state = excluded.state, live_until = excluded.live_until, one_time_secret = excluded.one_time_secret`,
+			state, live, secret)
+	}
+	for _, c := range []struct {
+		state  string
+		live   time.Duration
+		secret bool
+		want   string
+	}{
+		{"completed", time.Hour, false, "Completed: a repeat gets the stored response."},
+		{"completed", time.Hour, true, "Completed, with a secret that was shown once"},
+		{"completed", -time.Minute, false, "Expired: it counts as absent"},
+		{"in_progress", time.Hour, false, "Running under a lease"},
+		{"in_progress", -time.Minute, false, "Abandoned: its lease ended without a response"},
+	} {
+		record(c.state, c.live, c.secret)
+		_, page := s.do(prefix+"key", carol)
+		require.Contains(t, page, c.want)
+	}
+
+	uuids := url.Values{"principal": {"0192f0c1-2345-7abc-8def-0123456789ab"}, "key": {"0192f0c1-6789-7abc-8def-0123456789ab"}}
+	s.exec("select pgidem.register_principal('0192f0c1-2345-7abc-8def-0123456789ab')")
+	s.exec("begin")
+	s.exec("select pgidem.idem_begin('0192f0c1-2345-7abc-8def-0123456789ab', '0192f0c1-6789-7abc-8def-0123456789ab', 'pay', sha256(''))")
+	_, page := s.do(prefix+"key", uuids)
+	require.Contains(t, page, "Running in an open transaction")
+	require.Contains(t, page, "see pg_stat_activity")
+	resp, page := s.do(prefix+"forget", confirmed(url.Values{"force": {"yes"}, "principal": uuids["principal"], "key": uuids["key"]}))
+	require.Equal(t, http.StatusConflict, resp.StatusCode)
+	require.Contains(t, page, "Not forgotten.")
+	s.exec("commit")
+	_, page = s.do(prefix+"key", uuids)
+	require.Contains(t, page, "Stuck: its claim was committed without a response")
+}
+
 // The page of an unforeseen database: one where nothing ran yet.
 func TestOverview_OfAnEmptyDatabase(t *testing.T) {
 	t.Parallel()
