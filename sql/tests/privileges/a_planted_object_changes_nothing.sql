@@ -68,7 +68,7 @@ select is(:'forgotten'::boolean, true, 'forget_key');
 select is(:'cleaned'::integer, 0, 'cleanup_batch');
 select is(:'in_a_run'::integer, 0, '_cleanup_step');
 select is(:'unscheduled'::boolean, false, 'unschedule_cleanup');
-select is(:'figures'::integer, 24, 'stats');
+select is(:'figures'::integer, 31, 'stats');
 select is(:'runs'::integer, 1, 'cleanup_runs');
 select is(:'checks'::integer, 20, 'doctor');
 select is(:'all_forgotten'::integer, 0, 'forget_principal');
