@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgidem/pgidem/bench/internal/report"
+	"github.com/pgidem/pgidem/bench/internal/trial"
 )
 
 // benchDelete compares the cleanup with one DELETE of the same rows, with and without an old snapshot that keeps all that
@@ -20,7 +23,7 @@ func benchDelete(ctx context.Context, b *bench, o options) error {
 		{"idempotency_record", fillRecords(o.rows, o.live)},
 	} {
 		template := "filled_" + table.name
-		if err := b.template(ctx, "template_0", template, table.fill...); err != nil {
+		if err := b.Template(ctx, trial.Installed, template, table.fill...); err != nil {
 			return err
 		}
 		ways := [][]string{{"delete from pgidem." + table.name + " where expires_at <= now()"}}
@@ -38,24 +41,20 @@ func benchDelete(ctx context.Context, b *bench, o options) error {
 				beside = ", old snapshot"
 			}
 			seconds := make([][]float64, len(ways))
-			for round := range o.rounds {
-				for turn := range ways {
-					i := (turn + round) % len(ways)
-					way := ways[i]
-					err := b.trial(ctx, template, func(url string, conn *pgx.Conn) error {
-						took, err := timeCleanup(ctx, url, conn, table.name, old, way, o)
-						seconds[i] = append(seconds[i], took.Seconds())
-						return err
-					})
-					if err != nil {
-						return err
-					}
-				}
+			err := report.Rounds(o.rounds, len(ways), func(i int) error {
+				return b.Run(ctx, template, func(url string, conn *pgx.Conn) error {
+					took, err := timeCleanup(ctx, url, conn, table.name, old, ways[i], o)
+					seconds[i] = append(seconds[i], took.Seconds())
+					return err
+				})
+			})
+			if err != nil {
+				return err
 			}
-			b.add(figure{Name: table.name + beside + ": raw DELETE", Unit: "s"}, seconds[0])
+			b.Add(report.Figure{Name: table.name + beside + ": raw DELETE", Unit: "s"}, seconds[0]...)
 			for i, way := range ways[1:] {
-				b.add(figure{Name: table.name + beside + ": " + strings.Join(way, "; "), Unit: "of that", Must: "0.7", Goal: "0.9"},
-					ratios(seconds[0], seconds[1+i]))
+				b.Add(report.Figure{Name: table.name + beside + ": " + strings.Join(way, "; "), Unit: "of that", Must: "0.7", Goal: "0.9"},
+					report.Ratios(seconds[0], seconds[1+i])...)
 			}
 		}
 	}
@@ -69,21 +68,21 @@ func timeCleanup(ctx context.Context, url string, conn *pgx.Conn, table string, 
 			return 0, err
 		}
 		defer reader.Close(ctx)
-		if err := execAll(ctx, reader, "begin isolation level repeatable read", "select count(*) from pgidem.settings"); err != nil {
+		if err := trial.ExecAll(ctx, reader, "begin isolation level repeatable read", "select count(*) from pgidem.settings"); err != nil {
 			return 0, err
 		}
 	}
 	// The copy comes from disk: read it, and the checkpoint of the copy is over.
-	if err := execAll(ctx, conn, "select count(*) from pgidem."+table, "set enable_seqscan = off",
+	if err := trial.ExecAll(ctx, conn, "select count(*) from pgidem."+table, "set enable_seqscan = off",
 		"select count(*) from pgidem."+table+" where expires_at < 'infinity'", "reset enable_seqscan", "checkpoint"); err != nil {
 		return 0, err
 	}
 	last := len(way) - 1
-	if err := execAll(ctx, conn, way[:last]...); err != nil {
+	if err := trial.ExecAll(ctx, conn, way[:last]...); err != nil {
 		return 0, err
 	}
 	started := time.Now()
-	if err := execAll(ctx, conn, way[last]); err != nil {
+	if err := trial.ExecAll(ctx, conn, way[last]); err != nil {
 		return 0, err
 	}
 	took := time.Since(started)

@@ -6,6 +6,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/pgidem/pgidem/bench/internal/report"
+	"github.com/pgidem/pgidem/bench/internal/trial"
 )
 
 // atOnce is how many sessions store responses at the same time, and how many claims each of them holds in "many at once".
@@ -20,8 +23,8 @@ var filling = []struct{ name, table, sql string }{
 		begin
 		  for i in 1..%[2]d loop
 		    v_key := gen_random_uuid();
-		    perform pgidem.idem_begin('` + principal + `', v_key, 'create_payment', sha256('%[1]d'));
-		    perform pgidem.idem_complete('` + principal + `', v_key, 201, jsonb_build_object('id', gen_random_uuid(), 'note', repeat('x', 150)));
+		    perform pgidem.idem_begin('` + trial.Principal + `', v_key, 'create_payment', sha256('%[1]d'));
+		    perform pgidem.idem_complete('` + trial.Principal + `', v_key, 201, jsonb_build_object('id', gen_random_uuid(), 'note', repeat('x', 150)));
 		    commit;
 		  end loop;
 		end $$`},
@@ -56,8 +59,8 @@ func benchFill(ctx context.Context, b *bench, o options) error {
 	for _, way := range filling {
 		var full float64
 		for _, factor := range []int{100, 90, 70} {
-			err := b.trial(ctx, "template_0", func(url string, conn *pgx.Conn) error {
-				if err := execAll(ctx, conn, fmt.Sprintf("alter table pgidem.%s set (fillfactor = %d)", way.table, factor)); err != nil {
+			err := b.Run(ctx, trial.Installed, func(url string, conn *pgx.Conn) error {
+				if err := trial.ExecAll(ctx, conn, fmt.Sprintf("alter table pgidem.%s set (fillfactor = %d)", way.table, factor)); err != nil {
 					return err
 				}
 				var sessions errgroup.Group
@@ -68,7 +71,7 @@ func benchFill(ctx context.Context, b *bench, o options) error {
 							return err
 						}
 						defer conn.Close(ctx) // and then the server counts what it did
-						return execAll(ctx, conn, "set synchronous_commit = off", fmt.Sprintf(way.sql, session, max(1, o.turnover/atOnce/atOnce)*atOnce))
+						return trial.ExecAll(ctx, conn, "set synchronous_commit = off", fmt.Sprintf(way.sql, session, max(1, o.turnover/atOnce/atOnce)*atOnce))
 					})
 				}
 				if err := sessions.Wait(); err != nil {
@@ -84,8 +87,8 @@ func benchFill(ctx context.Context, b *bench, o options) error {
 				if factor == 100 {
 					full = heap
 				}
-				b.add(figure{Name: fmt.Sprintf("%s: HOT updates at fill factor %d", way.name, factor), Unit: "of all"}, []float64{hot})
-				b.add(figure{Name: fmt.Sprintf("%s: size at fill factor %d, of that at 100", way.name, factor), Unit: "times"}, []float64{heap / full})
+				b.Add(report.Figure{Name: fmt.Sprintf("%s: HOT updates at fill factor %d", way.name, factor), Unit: "of all"}, hot)
+				b.Add(report.Figure{Name: fmt.Sprintf("%s: size at fill factor %d, of that at 100", way.name, factor), Unit: "times"}, heap/full)
 				return nil
 			})
 			if err != nil {

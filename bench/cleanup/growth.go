@@ -6,20 +6,23 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgidem/pgidem/bench/internal/report"
+	"github.com/pgidem/pgidem/bench/internal/trial"
 )
 
 // benchGrowth lets keys come and go for many rounds: each round stores new ones by the functions, lets those of the round
 // before expire, cleans, and vacuums as autovacuum would. The clock of the functions is the bench's own.
 func benchGrowth(ctx context.Context, b *bench, o options) error {
-	return b.trial(ctx, "template_0", func(_ string, conn *pgx.Conn) error {
-		if err := execAll(ctx, conn, "set synchronous_commit = off"); err != nil {
+	return b.Run(ctx, trial.Installed, func(_ string, conn *pgx.Conn) error {
+		if err := trial.ExecAll(ctx, conn, "set synchronous_commit = off"); err != nil {
 			return err
 		}
 		tables := []string{"idempotency_keys", "idempotency_record"}
 		sizes := map[string][]float64{}
 		for age := range o.ages {
 			// Whatever an age stored has expired at the next one.
-			err := execAll(ctx, conn,
+			err := trial.ExecAll(ctx, conn,
 				fmt.Sprintf("create or replace function pgidem._now() returns timestamptz language plpgsql volatile as $$ begin return timestamptz '2030-01-01' + %d * interval '25 hours'; end $$", age),
 				fmt.Sprintf(`
 					do $$
@@ -37,7 +40,7 @@ func benchGrowth(ctx context.Context, b *bench, o options) error {
 					    perform pgidem.idem_finish('alice', v_key::text, v_token, 201, 'application/json', null, null, convert_to(repeat('x', 200), 'UTF8'));
 					    commit;
 					  end loop;
-					end $$`, o.turnover, principal),
+					end $$`, o.turnover, trial.Principal),
 				"call pgidem.cleanup()",
 				"vacuum (analyze) pgidem.idempotency_keys, pgidem.idempotency_record",
 			)
@@ -62,8 +65,8 @@ func benchGrowth(ctx context.Context, b *bench, o options) error {
 		half := o.ages / 2
 		for _, table := range tables {
 			for _, what := range []string{table, table + " indexes"} {
-				b.add(figure{Name: fmt.Sprintf("%s: largest size in the last %d rounds, of that in those before", what, o.ages-half), Unit: "times"},
-					[]float64{slices.Max(sizes[what][half:]) / slices.Max(sizes[what][:half])})
+				b.Add(report.Figure{Name: fmt.Sprintf("%s: largest size in the last %d rounds, of that in those before", what, o.ages-half), Unit: "times"},
+					slices.Max(sizes[what][half:])/slices.Max(sizes[what][:half]))
 			}
 		}
 		return nil

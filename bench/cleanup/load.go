@@ -10,17 +10,20 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgidem/pgidem/bench/internal/report"
+	"github.com/pgidem/pgidem/bench/internal/trial"
 )
 
 // benchLoad measures how long first runs take beside a cleanup that pauses between its batches, beside one that does not,
 // and beside none. The callers keep to a rate, and a run that had to start late is measured from when it should have.
 func benchLoad(ctx context.Context, b *bench, o options) error {
-	if err := b.template(ctx, "template_0", "load", append(fillKeys(o.rows, o.live), "create table effect (at timestamptz)")...); err != nil {
+	if err := b.Template(ctx, trial.Installed, "load", append(fillKeys(o.rows, o.live), "create table effect (at timestamptz)")...); err != nil {
 		return err
 	}
 	var quiet, throttled, full, deleted []float64
 	for range o.rounds {
-		err := b.trial(ctx, "load", func(url string, conn *pgx.Conn) error {
+		err := b.Run(ctx, "load", func(url string, conn *pgx.Conn) error {
 			callers, err := newCallers(ctx, url, o.callers)
 			if err != nil {
 				return err
@@ -87,10 +90,10 @@ func benchLoad(ctx context.Context, b *bench, o options) error {
 			return err
 		}
 	}
-	b.add(figure{Name: fmt.Sprintf("p99 of %d first runs a second, no cleanup", o.rate), Unit: "ms"}, quiet)
-	b.add(figure{Name: fmt.Sprintf("p99 beside cleanup(p_pause => %v)", o.pause), Unit: "times", Must: "2.0", Goal: "1.3"}, ratios(throttled, quiet))
-	b.add(figure{Name: "p99 beside cleanup()", Unit: "times"}, ratios(full, quiet))
-	b.add(figure{Name: fmt.Sprintf("rows that cleanup(p_pause => %v) deleted", o.pause), Unit: "rows/s"}, scale(deleted, 1/o.window.Seconds()))
+	b.Add(report.Figure{Name: fmt.Sprintf("p99 of %d first runs a second, no cleanup", o.rate), Unit: "ms"}, quiet...)
+	b.Add(report.Figure{Name: fmt.Sprintf("p99 beside cleanup(p_pause => %v)", o.pause), Unit: "times", Must: "2.0", Goal: "1.3"}, report.Ratios(throttled, quiet)...)
+	b.Add(report.Figure{Name: "p99 beside cleanup()", Unit: "times"}, report.Ratios(full, quiet)...)
+	b.Add(report.Figure{Name: fmt.Sprintf("rows that cleanup(p_pause => %v) deleted", o.pause), Unit: "rows/s"}, scale(deleted, 1/o.window.Seconds())...)
 	return nil
 }
 
@@ -170,7 +173,7 @@ func firstRun(ctx context.Context, conn *pgx.Conn) error {
 	key := uuid.Must(uuid.NewV7()).String()
 	first := &pgx.Batch{}
 	first.Queue("begin")
-	first.Queue("select outcome from pgidem.idem_begin($1, $2, 'create_payment', sha256('a request'))", principal, key)
+	first.Queue("select outcome from pgidem.idem_begin($1, $2, 'create_payment', sha256('a request'))", trial.Principal, key)
 	if err := conn.SendBatch(ctx, first).Close(); err != nil {
 		return err
 	}
@@ -178,7 +181,7 @@ func firstRun(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	last := &pgx.Batch{}
-	last.Queue("select pgidem.idem_complete($1, $2, 201, '{\"amount\": 1250}')", principal, key)
+	last.Queue("select pgidem.idem_complete($1, $2, 201, '{\"amount\": 1250}')", trial.Principal, key)
 	last.Queue("commit")
 	return conn.SendBatch(ctx, last).Close()
 }

@@ -7,15 +7,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/pgidem/pgidem/bench/internal/report"
+	"github.com/pgidem/pgidem/bench/internal/trial"
 )
 
 type options struct {
@@ -54,15 +55,10 @@ func main() {
 	}
 }
 
-// figure is one line of the result.
-type figure struct {
-	Part   string    `json:"part"`
-	Name   string    `json:"name"`
-	Median float64   `json:"median"`
-	Unit   string    `json:"unit"`
-	Must   string    `json:"must,omitempty"`
-	Goal   string    `json:"goal,omitempty"`
-	Rounds []float64 `json:"rounds"`
+// bench is the server and the result.
+type bench struct {
+	*trial.Server
+	report.Report
 }
 
 func run(ctx context.Context, o options, parts []string, file string, out io.Writer) error {
@@ -72,53 +68,18 @@ func run(ctx context.Context, o options, parts []string, file string, out io.Wri
 			return fmt.Errorf("no part %q: delete, load, growth or fill", part)
 		}
 	}
-	b, err := start(ctx)
+	server, err := trial.Start(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer b.server.Stop()
-	b.out = out
-	fmt.Fprintf(out, "%s, %d expired and %d live rows, %d rounds\n", b.version, o.rows, o.live, o.rounds)
+	defer server.Stop()
+	b := &bench{server, report.Report{Out: out}}
+	fmt.Fprintf(out, "%s, %d expired and %d live rows, %d rounds\n", b.Version, o.rows, o.live, o.rounds)
 	for _, part := range parts {
-		b.part = part
+		b.Part = part
 		if err := all[part](ctx, b, o); err != nil {
 			return fmt.Errorf("%s: %w", part, err)
 		}
 	}
-	if file == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(map[string]any{"server": b.version, "rows": o.rows, "live": o.live, "figures": b.figures}, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
-}
-
-// add notes the figures of all rounds, and shows them.
-func (b *bench) add(f figure, rounds []float64) {
-	f.Part, f.Rounds, f.Median = b.part, rounds, median(rounds)
-	b.figures = append(b.figures, f)
-	targets := ""
-	if f.Must != "" {
-		targets = fmt.Sprintf("  must %s, goal %s", f.Must, f.Goal)
-	}
-	fmt.Fprintf(b.out, "%-7s %-84s %8.2f %-8s%s\n", f.Part, f.Name, f.Median, f.Unit, targets)
-}
-
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
-}
-
-// ratios divides the rounds of one measurement by those of another.
-func ratios(numerator, denominator []float64) []float64 {
-	result := make([]float64, len(numerator))
-	for i := range result {
-		result[i] = numerator[i] / denominator[i]
-	}
-	return result
+	return b.Write(file, map[string]any{"server": b.Version, "rows": o.rows, "live": o.live})
 }

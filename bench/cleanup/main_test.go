@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pgidem/pgidem/bench/internal/report"
 )
 
 // Every part runs, on few rows, and each figure has its rounds.
@@ -22,7 +24,7 @@ func TestRun_EveryPart(t *testing.T) {
 	require.NoError(t, run(t.Context(), o, []string{"delete", "load", "growth", "fill"}, file, &out))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	var result struct{ Figures []figure }
+	var result struct{ Figures []report.Figure }
 	require.NoError(t, json.Unmarshal(text, &result))
 	parts := map[string]int{}
 	for _, f := range result.Figures {

@@ -1,6 +1,11 @@
 package wire
 
-import "net"
+import (
+	"io"
+	"net"
+	"slices"
+	"time"
+)
 
 // connection is one client's way to the server. The lock of the proxy guards it.
 type connection struct {
@@ -18,8 +23,9 @@ func (c *connection) close() {
 }
 
 // forward copies what pass lets through, until one side ends or a fault ends both.
-func (c *connection) forward(way Way, to, from net.Conn) {
+func (c *connection) forward(way Way, to io.WriteCloser, from net.Conn) {
 	defer c.close()
+	defer to.Close()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
@@ -120,4 +126,44 @@ func (c *connection) untilHealed() {
 			p.healed.Wait()
 		}
 	}
+}
+
+// line is one direction of a connection that is longer than it is.
+type line struct {
+	to     io.Writer
+	delay  time.Duration
+	pieces chan delayed
+	empty  chan struct{} // closed when all have arrived
+}
+
+type delayed struct {
+	piece []byte
+	due   time.Time
+}
+
+// newLine returns what writes to a connection after a delay. Close waits until what is on its way has arrived.
+func newLine(to net.Conn, delay time.Duration) io.WriteCloser {
+	if delay == 0 {
+		return to
+	}
+	l := &line{to: to, delay: delay, pieces: make(chan delayed, 1024), empty: make(chan struct{})}
+	go func() {
+		defer close(l.empty)
+		for d := range l.pieces {
+			sleep(time.Until(d.due))
+			_, _ = l.to.Write(d.piece) // the reader of the other direction sees the end, too
+		}
+	}()
+	return l
+}
+
+func (l *line) Write(piece []byte) (int, error) {
+	l.pieces <- delayed{slices.Clone(piece), time.Now().Add(l.delay)}
+	return len(piece), nil
+}
+
+func (l *line) Close() error {
+	close(l.pieces)
+	<-l.empty
+	return nil
 }

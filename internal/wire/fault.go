@@ -66,6 +66,16 @@ func Count(piece []byte) (n int) {
 	return n
 }
 
+// Statements returns the number of statements that a piece asks the server to run: its messages Query and Execute.
+func Statements(piece []byte) (n int) {
+	for end := 0; end < len(piece); end = next(piece, end) {
+		if piece[end] == 'Q' || piece[end] == 'E' {
+			n++
+		}
+	}
+	return n
+}
+
 // isCancel tells whether the first message of a connection is a CancelRequest.
 func isCancel(piece []byte) bool {
 	const code = 1234<<16 | 5678

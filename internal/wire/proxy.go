@@ -1,6 +1,6 @@
 // Package wire is a TCP proxy between a client and its PostgreSQL server that counts and records round trips and can do
-// to a chosen message what networks do: lose it with its connection, cut it short, hold it back, or fall silent. It is
-// for tests of what travels together and of what a loss leaves behind.
+// to messages what networks do: delay them all, or lose a chosen one with its connection, cut it short, hold it back, or fall
+// silent. It is for tests of what travels together and of what a loss leaves behind, and for measuring what a trip costs.
 package wire
 
 import (
@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Proxy forwards connections to a server.
@@ -24,6 +25,7 @@ type Proxy struct {
 	records  []*Trip // nil: nothing is recorded
 	fault    *armed
 	tamper   func(Way, []byte) []byte
+	delay    time.Duration // of new connections
 }
 
 // Trip is what was said in one round trip.
@@ -32,23 +34,43 @@ type Trip struct{ Ask, Answer []byte }
 // Start returns a proxy in front of the server of a PostgreSQL URL, and the URL that leads through it.
 func Start(t testing.TB, target string) (*Proxy, string) {
 	t.Helper()
-	u, err := url.Parse(target)
+	p, through, err := New(target)
 	if err != nil {
 		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p, through
+}
+
+// New is Start outside a test. End the proxy with Close.
+func New(target string) (p *Proxy, through string, err error) {
+	u, err := url.Parse(target)
+	if err != nil {
+		return nil, "", err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		return nil, "", err
 	}
-	p := &Proxy{listener: listener, target: u.Host, conns: map[*connection]struct{}{}}
+	p = &Proxy{listener: listener, target: u.Host, conns: map[*connection]struct{}{}}
 	p.healed = sync.NewCond(&p.mu)
-	t.Cleanup(func() {
-		_ = listener.Close()
-		p.Heal()
-	})
 	go p.serve()
 	u.Host = listener.Addr().String()
-	return p, u.String()
+	return p, u.String(), nil
+}
+
+// Close takes no more connections; those that are there go on until either side ends them.
+func (p *Proxy) Close() {
+	_ = p.listener.Close()
+	p.Heal()
+}
+
+// Delay lets each message of the connections that are made from now on arrive so much later, in either direction, as over a longer
+// line: a trip takes twice that, and messages may follow each other on their way. Not together with Strike.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = d
 }
 
 // Trips runs f and returns how many round trips it took: how often the client spoke after the server had spoken. Requests
@@ -122,9 +144,10 @@ func (p *Proxy) connect(client net.Conn) {
 	c := &connection{proxy: p, client: client, server: server, answered: true}
 	p.mu.Lock()
 	p.conns[c] = struct{}{}
+	delay := p.delay
 	p.mu.Unlock()
-	go c.forward(Answer, client, server)
-	c.forward(Ask, server, client)
+	go c.forward(Answer, newLine(client, delay), server)
+	c.forward(Ask, newLine(server, delay), client)
 	p.mu.Lock()
 	delete(p.conns, c)
 	p.mu.Unlock()

@@ -276,6 +276,25 @@ func TestProxy_CancelRequestsAreNoTrips(t *testing.T) {
 	requireEnd(t, conn)
 }
 
+// A trip takes at least twice the delay, and what follows it on its way takes no more.
+func TestProxy_DelayHoldsForEachWay(t *testing.T) {
+	const delay = 200 * time.Millisecond
+	e := newEcho(t)
+	p, through := wire.Start(t, e.url)
+	p.Delay(delay)
+	conn := dial(t, through)
+	started := time.Now()
+	say(t, conn, "first")
+	require.Equal(t, "first", await(t, e.heard))
+	require.GreaterOrEqual(t, time.Since(started), delay)
+	hear(t, conn, "first")
+	require.GreaterOrEqual(t, time.Since(started), 2*delay)
+	say(t, conn, "last")
+	hear(t, conn, "last")
+	require.NoError(t, conn.Close())
+	await(t, e.ended)
+}
+
 func TestProxy_ServerThatRefusesEndsTheConnection(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -283,6 +302,15 @@ func TestProxy_ServerThatRefusesEndsTheConnection(t *testing.T) {
 	require.NoError(t, listener.Close())
 	_, through := wire.Start(t, "postgres://"+address+"/db")
 	requireEnd(t, dial(t, through))
+}
+
+func TestStatements(t *testing.T) {
+	var piece []byte
+	for _, kind := range "QPBDEBES" {
+		piece = append(piece, byte(kind), 0, 0, 0, 6, 'E', 'Q')
+	}
+	require.Equal(t, 3, wire.Statements(piece))
+	require.Zero(t, wire.Statements(nil))
 }
 
 func TestMessages(t *testing.T) {
