@@ -1,0 +1,274 @@
+// Package way has the ways to make a request that the benchmarks compare: by the Go shell, by statements written by hand as a careful
+// engineer would, and without any key. All have the same effect and answer in the same pool; each is right under a race.
+package way
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgidem/pgidem/bench/internal/trial"
+	"github.com/pgidem/pgidem/goshell"
+)
+
+// Schema makes the tables of the effects and those of the keys that are kept by hand, which have the columns and indexes of pgidem's.
+const Schema = `
+create table effect (id uuid not null, amount bigint not null, created_at timestamptz not null default now());
+create table account (id integer primary key, balance bigint not null);
+insert into account select i, 0 from generate_series(0, 9999) i;
+create table outbox (id bigint generated always as identity primary key, topic text not null, payload jsonb not null);
+create table request_key (
+  principal_id uuid not null references pgidem.principals (id) deferrable initially deferred,
+  key uuid not null,
+  action text not null,
+  request_sha256 bytea not null,
+  state text not null default 'in_progress' check (state in ('in_progress', 'completed')),
+  response_status smallint,
+  response_body jsonb,
+  resource_id uuid,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz not null,
+  primary key (principal_id, key)
+);
+create index request_key_expires_at on request_key (expires_at);
+`
+
+// Effect is what a handler does in its transaction.
+type Effect func(ctx context.Context, tx pgx.Tx, key string) error
+
+// One is a handler of one statement, the cheapest there is.
+func One(ctx context.Context, tx pgx.Tx, key string) error {
+	_, err := tx.Exec(ctx, "insert into effect (id, amount) values ($1, 1250)", key)
+	return err
+}
+
+// Four is a handler of four statements, as a small payment has: look at the account, change it, note the payment and a message.
+func Four(ctx context.Context, tx pgx.Tx, key string) error {
+	account := int(sha256.Sum256([]byte(key))[0])<<5 + int(key[len(key)-1]&31)
+	var balance int64
+	if err := tx.QueryRow(ctx, "select balance from account where id = $1", account).Scan(&balance); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "update account set balance = balance + 1250 where id = $1", account); err != nil {
+		return err
+	}
+	if err := One(ctx, tx, key); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `insert into outbox (topic, payload) values ('payment', '{"amount": 1250}')`)
+	return err
+}
+
+// Way makes a request with a key and returns its answer: the first time by running the effect, after that from what is stored.
+type Way struct {
+	Name string
+	Do   func(ctx context.Context, key string) (answer []byte, replayed bool, err error)
+}
+
+// Fingerprint is that of every request.
+var Fingerprint = sha256.Sum256([]byte("POST\n/payments\n{\"amount\":1250}"))
+
+var (
+	errReused  = errors.New("the key was used for another request")
+	errRunning = errors.New("another request with the key runs")
+)
+
+// Plain runs the effect in a transaction, without a key. It has no replay.
+func Plain(pool *pgxpool.Pool, effect Effect, body []byte) Way {
+	return Way{"plain transaction", func(ctx context.Context, key string) ([]byte, bool, error) {
+		return body, false, pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return effect(ctx, tx, key) })
+	}}
+}
+
+// Select1 is the cheapest trip there is.
+func Select1(pool *pgxpool.Pool) Way {
+	return Way{"select 1", func(ctx context.Context, key string) ([]byte, bool, error) {
+		var one int
+		return nil, true, pool.QueryRow(ctx, "select 1").Scan(&one)
+	}}
+}
+
+// SelectKey reads a stored answer by its primary key in a transaction that is rolled back: the least that a replay can be.
+func SelectKey(pool *pgxpool.Pool) Way {
+	return Way{"BEGIN; primary-key SELECT; ROLLBACK", func(ctx context.Context, key string) (body []byte, _ bool, err error) {
+		conn, err := pool.Acquire(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		defer conn.Release()
+		var b pgx.Batch
+		b.BeginTx(pgx.TxOptions{})
+		b.Queue("select response_body from pgidem.idempotency_keys where principal_id = $1 and key = $2", trial.Principal, key).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&body) })
+		br := conn.SendBatch(ctx, &b)
+		if err := br.Close(); err != nil {
+			return nil, false, err
+		}
+		return body, true, br.Tx().Rollback(ctx)
+	}}
+}
+
+// Shell is the Go shell in the mode UnitOfWork.
+func Shell(pool *pgxpool.Pool, effect Effect, body []byte) Way {
+	shell, err := goshell.New(pool, goshell.Config{
+		Principal: func(*http.Request) (string, error) { return trial.Principal, nil }, MaxResponseBody: 16 << 20, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		panic(err) // of this very line
+	}
+	return Way{"pgidem", func(ctx context.Context, key string) ([]byte, bool, error) {
+		resp, outcome, err := shell.Do(ctx, goshell.Request{Principal: trial.Principal, Key: key, Action: "create_payment", Fingerprint: Fingerprint},
+			func(ctx context.Context) (goshell.Response, error) {
+				return goshell.Response{Status: http.StatusCreated, Body: body}, effect(ctx, goshell.FromContext(ctx).Tx(), key)
+			})
+		return resp.Body, outcome == goshell.Replay, err
+	}}
+}
+
+// The statements of a careful engineer: bounded waits, expired keys replaced, the fingerprint compared, one transaction.
+const (
+	setTimeout = "set local lock_timeout = '2s'"
+	setIdle    = "set local idle_in_transaction_session_timeout = '90s'"
+	dropOld    = "delete from request_key where principal_id = $1 and key = $2 and expires_at <= now()"
+	insertKey  = `insert into request_key (principal_id, key, action, request_sha256, expires_at)
+values ($1, $2, $3, $4, now() + interval '24 hours') on conflict do nothing`
+	selectKey = `select state, request_sha256, response_status, response_body from request_key where principal_id = $1 and key = $2`
+	updateKey = `update request_key set state = 'completed', response_status = $3, response_body = $4
+where principal_id = $1 and key = $2 returning response_body`
+)
+
+// stored is a row of the keys that are kept by hand.
+type stored struct {
+	state  string
+	sha256 []byte
+	status *int16
+	body   []byte
+}
+
+func (s *stored) scan(row pgx.Row) error { return row.Scan(&s.state, &s.sha256, &s.status, &s.body) }
+
+func (s *stored) answer() ([]byte, bool, error) {
+	switch {
+	case !bytes.Equal(s.sha256, Fingerprint[:]):
+		return nil, false, errReused
+	case s.state != "completed":
+		return nil, false, errRunning
+	}
+	return s.body, true, nil
+}
+
+// Separate sends its statements one by one, as sqlc and most database layers do.
+func Separate(pool *pgxpool.Pool, effect Effect, body []byte) Way {
+	return Way{"by hand, one by one", func(ctx context.Context, key string) (answer []byte, replayed bool, err error) {
+		tx, err := pool.Begin(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		defer tx.Rollback(context.WithoutCancel(ctx))
+		if _, err := tx.Exec(ctx, setTimeout); err != nil {
+			return nil, false, err
+		}
+		if _, err := tx.Exec(ctx, dropOld, trial.Principal, key); err != nil {
+			return nil, false, err
+		}
+		tag, err := tx.Exec(ctx, insertKey, trial.Principal, key, "create_payment", Fingerprint[:])
+		if err != nil {
+			return nil, false, err
+		}
+		if tag.RowsAffected() == 0 {
+			var s stored
+			if err := s.scan(tx.QueryRow(ctx, selectKey, trial.Principal, key)); err != nil {
+				return nil, false, err
+			}
+			return s.answer()
+		}
+		if err := effect(ctx, tx, key); err != nil {
+			return nil, false, err
+		}
+		if err := tx.QueryRow(ctx, updateKey, trial.Principal, key, http.StatusCreated, body).Scan(&answer); err != nil {
+			return nil, false, err
+		}
+		return answer, false, tx.Commit(ctx)
+	}}
+}
+
+// Pipelined sends what can travel together in one trip, with all that the shell sends.
+func Pipelined(pool *pgxpool.Pool, effect Effect, body []byte) Way {
+	return Way{"by hand, pipelined", func(ctx context.Context, key string) (answer []byte, replayed bool, err error) {
+		conn, err := pool.Acquire(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		defer conn.Release()
+		var (
+			first, last pgx.Batch
+			s           stored
+			inserted    int64
+			tag         pgconn.CommandTag
+		)
+		first.BeginTx(pgx.TxOptions{})
+		first.Queue(setTimeout)
+		first.Queue(setIdle)
+		first.Queue(dropOld, trial.Principal, key)
+		first.Queue(insertKey, trial.Principal, key, "create_payment", Fingerprint[:]).
+			Exec(func(tag pgconn.CommandTag) error { inserted = tag.RowsAffected(); return nil })
+		first.Queue(selectKey, trial.Principal, key).QueryRow(s.scan)
+		br := conn.SendBatch(ctx, &first)
+		err = br.Close()
+		tx := br.Tx()
+		if tx != nil {
+			defer tx.Rollback(context.WithoutCancel(ctx))
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		if inserted == 0 {
+			return s.answer()
+		}
+		if err := effect(ctx, tx, key); err != nil {
+			return nil, false, err
+		}
+		last.Queue(updateKey, trial.Principal, key, http.StatusCreated, body).QueryRow(func(row pgx.Row) error { return row.Scan(&answer) })
+		last.Queue("commit transaction").Exec(func(t pgconn.CommandTag) error { tag = t; return nil })
+		if err := conn.SendBatch(ctx, &last).Close(); err != nil {
+			return nil, false, err
+		}
+		if tag.String() != "COMMIT" {
+			return nil, false, fmt.Errorf("the answer to COMMIT is %s", tag)
+		}
+		return answer, false, nil
+	}}
+}
+
+// Body is a JSON answer of so many bytes, at least 80, whose text compresses to half.
+func Body(size int) []byte {
+	const head, tail = `{"id": "0192f0c1-abcd-7abc-8def-000000000002", "amount": 1250, "note": "`, `"}`
+	body := []byte(head)
+	for i := 0; len(body) < size; i++ {
+		body = fmt.Appendf(body, "%x", sha256.Sum256([]byte{byte(i), byte(i >> 8), byte(i >> 16)}))
+	}
+	return append(body[:size-len(tail)], tail...)
+}
+
+// Pool connects n connections to the database of a URL, warm after Warm, with settings of the session.
+func Pool(ctx context.Context, url string, n int, settings map[string]string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns, config.MinConns = int32(n), int32(n)
+	config.MaxConnLifetime, config.MaxConnIdleTime, config.HealthCheckPeriod = time.Hour, time.Hour, time.Hour
+	for name, value := range settings {
+		config.ConnConfig.RuntimeParams[name] = value
+	}
+	return pgxpool.NewWithConfig(ctx, config)
+}

@@ -1,0 +1,88 @@
+package way
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pgidem/pgidem/bench/internal/trial"
+	"github.com/pgidem/pgidem/internal/pgtest"
+)
+
+// What is compared must be right: one effect of three callers at once, the same answer for all, and again later.
+func TestWays_OneEffectAndOneAnswer(t *testing.T) {
+	pool := pgtest.New(t).Pool(t, nil)
+	_, err := pool.Exec(t.Context(), Schema)
+	require.NoError(t, err)
+	_, err = pool.Exec(t.Context(), "select pgidem.register_principal($1)", trial.Principal)
+	require.NoError(t, err)
+	body := Body(200)
+	for _, w := range []Way{Shell(pool, Four, body), Separate(pool, Four, body), Pipelined(pool, Four, body)} {
+		t.Run(w.Name, func(t *testing.T) {
+			key := uuid.Must(uuid.NewV7()).String()
+			var lock sync.Mutex
+			var callers sync.WaitGroup
+			first, failed := 0, []error(nil)
+			for range 3 {
+				callers.Go(func() {
+					answer, replayed, err := w.Do(t.Context(), key)
+					lock.Lock()
+					defer lock.Unlock()
+					if err != nil {
+						failed = append(failed, err)
+						return
+					}
+					require.JSONEq(t, string(body), string(answer))
+					if !replayed {
+						first++
+					}
+				})
+			}
+			callers.Wait()
+			require.Empty(t, failed)
+			require.Equal(t, 1, first)
+			_, replayed, err := w.Do(t.Context(), key)
+			require.NoError(t, err)
+			require.True(t, replayed)
+			var effects int
+			require.NoError(t, pool.QueryRow(t.Context(), "select count(*) from effect where id = $1", key).Scan(&effects))
+			require.Equal(t, 1, effects)
+		})
+	}
+}
+
+func TestPlainWays(t *testing.T) {
+	pool := pgtest.New(t).Pool(t, nil)
+	_, err := pool.Exec(t.Context(), Schema)
+	require.NoError(t, err)
+	key := uuid.Must(uuid.NewV7()).String()
+	_, _, err = Plain(pool, One, nil).Do(t.Context(), key)
+	require.NoError(t, err)
+	_, _, err = Select1(pool).Do(t.Context(), key)
+	require.NoError(t, err)
+	_, _, err = SelectKey(pool).Do(t.Context(), key)
+	require.ErrorIs(t, err, pgx.ErrNoRows)
+}
+
+func TestBody_IsJSONOfThatSize(t *testing.T) {
+	for _, size := range []int{200, 4 << 10, 64 << 10, 1 << 20} {
+		body := Body(size)
+		require.True(t, json.Valid(body), "%d", size)
+		require.Len(t, body, size)
+	}
+}
+
+func TestPool_HasTheSettings(t *testing.T) {
+	pool, err := Pool(context.Background(), pgtest.Empty(t).URL, 3, map[string]string{"synchronous_commit": "local"})
+	require.NoError(t, err)
+	defer pool.Close()
+	var value string
+	require.NoError(t, pool.QueryRow(t.Context(), "show synchronous_commit").Scan(&value))
+	require.Equal(t, "local", value)
+	require.EqualValues(t, 3, pool.Config().MaxConns)
+}
