@@ -20,8 +20,9 @@ import (
 )
 
 type options struct {
-	rows     int // that have expired
-	live     int // that have not
+	settings map[string]string // of the server
+	rows     int               // that have expired
+	live     int               // that have not
 	rounds   int
 	batches  []int         // batch sizes to compare
 	callers  int           // of first runs
@@ -68,7 +69,7 @@ func run(ctx context.Context, o options, parts []string, file string, out io.Wri
 			return fmt.Errorf("no part %q: delete, load, growth or fill", part)
 		}
 	}
-	server, err := trial.Start(ctx, nil)
+	server, err := trial.Start(ctx, o.settings)
 	if err != nil {
 		return err
 	}

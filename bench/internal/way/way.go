@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -68,6 +69,25 @@ func Four(ctx context.Context, tx pgx.Tx, key string) error {
 	return err
 }
 
+// Case is what the ways have in common.
+type Case struct {
+	Pool       *pgxpool.Pool
+	Effect     Effect
+	Body       []byte // the answer
+	Principals int    // whose keys they are: one of so many; 0 for trial.Principal
+}
+
+func (c Case) principal(key string) string {
+	if c.Principals == 0 {
+		return trial.Principal
+	}
+	sum := sha256.Sum256([]byte(key))
+	return Principal(int(binary.BigEndian.Uint32(sum[:])) % c.Principals)
+}
+
+// Principal is the principal of a number, below 1<<32.
+func Principal(n int) string { return fmt.Sprintf("0192f0c1-2345-7abc-8def-%012x", n) }
+
 // Way makes a request with a key and returns its answer: the first time by running the effect, after that from what is stored.
 type Way struct {
 	Name string
@@ -83,9 +103,9 @@ var (
 )
 
 // Plain runs the effect in a transaction, without a key. It has no replay.
-func Plain(pool *pgxpool.Pool, effect Effect, body []byte) Way {
+func Plain(c Case) Way {
 	return Way{"plain transaction", func(ctx context.Context, key string) ([]byte, bool, error) {
-		return body, false, pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return effect(ctx, tx, key) })
+		return c.Body, false, pgx.BeginFunc(ctx, c.Pool, func(tx pgx.Tx) error { return c.Effect(ctx, tx, key) })
 	}}
 }
 
@@ -98,16 +118,16 @@ func Select1(pool *pgxpool.Pool) Way {
 }
 
 // SelectKey reads a stored answer by its primary key in a transaction that is rolled back: the least that a replay can be.
-func SelectKey(pool *pgxpool.Pool) Way {
+func SelectKey(c Case) Way {
 	return Way{"BEGIN; primary-key SELECT; ROLLBACK", func(ctx context.Context, key string) (body []byte, _ bool, err error) {
-		conn, err := pool.Acquire(ctx)
+		conn, err := c.Pool.Acquire(ctx)
 		if err != nil {
 			return nil, false, err
 		}
 		defer conn.Release()
 		var b pgx.Batch
 		b.BeginTx(pgx.TxOptions{})
-		b.Queue("select response_body from pgidem.idempotency_keys where principal_id = $1 and key = $2", trial.Principal, key).
+		b.Queue("select response_body from pgidem.idempotency_keys where principal_id = $1 and key = $2", c.principal(key), key).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&body) })
 		br := conn.SendBatch(ctx, &b)
 		if err := br.Close(); err != nil {
@@ -118,17 +138,17 @@ func SelectKey(pool *pgxpool.Pool) Way {
 }
 
 // Shell is the Go shell in the mode UnitOfWork.
-func Shell(pool *pgxpool.Pool, effect Effect, body []byte) Way {
-	shell, err := goshell.New(pool, goshell.Config{
+func Shell(c Case) Way {
+	shell, err := goshell.New(c.Pool, goshell.Config{
 		Principal: func(*http.Request) (string, error) { return trial.Principal, nil }, MaxResponseBody: 16 << 20, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		panic(err) // of this very line
 	}
 	return Way{"pgidem", func(ctx context.Context, key string) ([]byte, bool, error) {
-		resp, outcome, err := shell.Do(ctx, goshell.Request{Principal: trial.Principal, Key: key, Action: "create_payment", Fingerprint: Fingerprint},
+		resp, outcome, err := shell.Do(ctx, goshell.Request{Principal: c.principal(key), Key: key, Action: "create_payment", Fingerprint: Fingerprint},
 			func(ctx context.Context) (goshell.Response, error) {
-				return goshell.Response{Status: http.StatusCreated, Body: body}, effect(ctx, goshell.FromContext(ctx).Tx(), key)
+				return goshell.Response{Status: http.StatusCreated, Body: c.Body}, c.Effect(ctx, goshell.FromContext(ctx).Tx(), key)
 			})
 		return resp.Body, outcome == goshell.Replay, err
 	}}
@@ -167,9 +187,9 @@ func (s *stored) answer() ([]byte, bool, error) {
 }
 
 // Separate sends its statements one by one, as sqlc and most database layers do.
-func Separate(pool *pgxpool.Pool, effect Effect, body []byte) Way {
+func Separate(c Case) Way {
 	return Way{"by hand, one by one", func(ctx context.Context, key string) (answer []byte, replayed bool, err error) {
-		tx, err := pool.Begin(ctx)
+		tx, err := c.Pool.Begin(ctx)
 		if err != nil {
 			return nil, false, err
 		}
@@ -177,24 +197,24 @@ func Separate(pool *pgxpool.Pool, effect Effect, body []byte) Way {
 		if _, err := tx.Exec(ctx, setTimeout); err != nil {
 			return nil, false, err
 		}
-		if _, err := tx.Exec(ctx, dropOld, trial.Principal, key); err != nil {
+		if _, err := tx.Exec(ctx, dropOld, c.principal(key), key); err != nil {
 			return nil, false, err
 		}
-		tag, err := tx.Exec(ctx, insertKey, trial.Principal, key, "create_payment", Fingerprint[:])
+		tag, err := tx.Exec(ctx, insertKey, c.principal(key), key, "create_payment", Fingerprint[:])
 		if err != nil {
 			return nil, false, err
 		}
 		if tag.RowsAffected() == 0 {
 			var s stored
-			if err := s.scan(tx.QueryRow(ctx, selectKey, trial.Principal, key)); err != nil {
+			if err := s.scan(tx.QueryRow(ctx, selectKey, c.principal(key), key)); err != nil {
 				return nil, false, err
 			}
 			return s.answer()
 		}
-		if err := effect(ctx, tx, key); err != nil {
+		if err := c.Effect(ctx, tx, key); err != nil {
 			return nil, false, err
 		}
-		if err := tx.QueryRow(ctx, updateKey, trial.Principal, key, http.StatusCreated, body).Scan(&answer); err != nil {
+		if err := tx.QueryRow(ctx, updateKey, c.principal(key), key, http.StatusCreated, c.Body).Scan(&answer); err != nil {
 			return nil, false, err
 		}
 		return answer, false, tx.Commit(ctx)
@@ -202,13 +222,13 @@ func Separate(pool *pgxpool.Pool, effect Effect, body []byte) Way {
 }
 
 // Pipelined sends what can travel together in one trip, with all that the shell sends.
-func Pipelined(pool *pgxpool.Pool, effect Effect, body []byte) Way {
+func Pipelined(c Case) Way {
 	return Way{"by hand, pipelined", func(ctx context.Context, key string) (answer []byte, replayed bool, err error) {
-		conn, err := pool.Acquire(ctx)
+		conn, err := c.Pool.Acquire(ctx)
 		if err != nil {
 			return nil, false, err
 		}
-		defer conn.Release()
+		defer conn.Release() // which closes one that is not idle
 		var (
 			first, last pgx.Batch
 			s           stored
@@ -218,26 +238,28 @@ func Pipelined(pool *pgxpool.Pool, effect Effect, body []byte) Way {
 		first.BeginTx(pgx.TxOptions{})
 		first.Queue(setTimeout)
 		first.Queue(setIdle)
-		first.Queue(dropOld, trial.Principal, key)
-		first.Queue(insertKey, trial.Principal, key, "create_payment", Fingerprint[:]).
+		first.Queue(dropOld, c.principal(key), key)
+		first.Queue(insertKey, c.principal(key), key, "create_payment", Fingerprint[:]).
 			Exec(func(tag pgconn.CommandTag) error { inserted = tag.RowsAffected(); return nil })
-		first.Queue(selectKey, trial.Principal, key).QueryRow(s.scan)
+		first.Queue(selectKey, c.principal(key), key).QueryRow(s.scan)
 		br := conn.SendBatch(ctx, &first)
 		err = br.Close()
 		tx := br.Tx()
-		if tx != nil {
-			defer tx.Rollback(context.WithoutCancel(ctx))
-		}
+		defer func() {
+			if conn.Conn().PgConn().TxStatus() != 'I' { // not after the COMMIT, of which tx knows nothing
+				_ = tx.Rollback(context.WithoutCancel(ctx))
+			}
+		}()
 		if err != nil {
 			return nil, false, err
 		}
 		if inserted == 0 {
 			return s.answer()
 		}
-		if err := effect(ctx, tx, key); err != nil {
+		if err := c.Effect(ctx, tx, key); err != nil {
 			return nil, false, err
 		}
-		last.Queue(updateKey, trial.Principal, key, http.StatusCreated, body).QueryRow(func(row pgx.Row) error { return row.Scan(&answer) })
+		last.Queue(updateKey, c.principal(key), key, http.StatusCreated, c.Body).QueryRow(func(row pgx.Row) error { return row.Scan(&answer) })
 		last.Queue("commit transaction").Exec(func(t pgconn.CommandTag) error { tag = t; return nil })
 		if err := conn.SendBatch(ctx, &last).Close(); err != nil {
 			return nil, false, err

@@ -21,8 +21,8 @@ func TestWays_OneEffectAndOneAnswer(t *testing.T) {
 	require.NoError(t, err)
 	_, err = pool.Exec(t.Context(), "select pgidem.register_principal($1)", trial.Principal)
 	require.NoError(t, err)
-	body := Body(200)
-	for _, w := range []Way{Shell(pool, Four, body), Separate(pool, Four, body), Pipelined(pool, Four, body)} {
+	c := Case{Pool: pool, Effect: Four, Body: Body(200)}
+	for _, w := range []Way{Shell(c), Separate(c), Pipelined(c)} {
 		t.Run(w.Name, func(t *testing.T) {
 			key := uuid.Must(uuid.NewV7()).String()
 			var lock sync.Mutex
@@ -37,7 +37,7 @@ func TestWays_OneEffectAndOneAnswer(t *testing.T) {
 						failed = append(failed, err)
 						return
 					}
-					require.JSONEq(t, string(body), string(answer))
+					require.JSONEq(t, string(c.Body), string(answer))
 					if !replayed {
 						first++
 					}
@@ -61,11 +61,11 @@ func TestPlainWays(t *testing.T) {
 	_, err := pool.Exec(t.Context(), Schema)
 	require.NoError(t, err)
 	key := uuid.Must(uuid.NewV7()).String()
-	_, _, err = Plain(pool, One, nil).Do(t.Context(), key)
+	_, _, err = Plain(Case{Pool: pool, Effect: One}).Do(t.Context(), key)
 	require.NoError(t, err)
 	_, _, err = Select1(pool).Do(t.Context(), key)
 	require.NoError(t, err)
-	_, _, err = SelectKey(pool).Do(t.Context(), key)
+	_, _, err = SelectKey(Case{Pool: pool}).Do(t.Context(), key)
 	require.ErrorIs(t, err, pgx.ErrNoRows)
 }
 
