@@ -25,7 +25,11 @@ func canonicalBody(body []byte) []byte {
 	if len(body) == 0 || len(body) > maxCanonicalBytes || !utf8.Valid(body) {
 		return body
 	}
-	c := canonicaliser{text: body, out: make([]byte, 0, len(body))}
+	c := canonicaliser{
+		text: body, out: make([]byte, 0, len(body)),
+		// What a usual body of a few KiB needs, in one allocation each.
+		objects: make([]jsonObject, 0, 16), open: make([]jsonMember, 0, 16), sorted: make([]jsonMember, 0, 64),
+	}
 	if !c.value() || c.peek() != 0 || c.pos != len(body) {
 		return body
 	}
@@ -44,6 +48,7 @@ type canonicaliser struct {
 	objects []jsonObject // by their opening brace
 	open    []jsonMember // of the objects around pos
 	sorted  []jsonMember // of the objects whose members are out of order
+	plain   []byte       // unescaped names, one after the other
 }
 
 // jsonObject is a span of out from its opening to its closing brace.
@@ -89,8 +94,10 @@ func (c *canonicaliser) value() bool {
 	case '[':
 		return c.array()
 	case '"':
+		names := len(c.plain)
 		text, ok := c.string()
 		c.out = appendString(c.out, text)
+		c.plain = c.plain[:names]
 		return ok
 	case 't':
 		return c.literal("true")
@@ -248,7 +255,7 @@ func codeUnitRank(b byte) byte {
 	return b
 }
 
-// string reads a string and returns what it says, unescaped.
+// string reads a string and returns what it says, unescaped: as a part of text, or at the end of plain.
 func (c *canonicaliser) string() (text []byte, ok bool) {
 	start, escaped := c.pos+1, false
 	for i := start; i < len(c.text); i++ {
@@ -256,7 +263,9 @@ func (c *canonicaliser) string() (text []byte, ok bool) {
 		case b == '"':
 			c.pos = i + 1
 			if escaped {
-				return unescape(c.text[start:i])
+				from := len(c.plain)
+				c.plain, ok = appendUnescaped(slices.Grow(c.plain, i-start), c.text[start:i])
+				return c.plain[from:], ok
 			}
 			return c.text[start:i], true
 		case b == '\\':
@@ -275,9 +284,8 @@ var (
 	escaped  = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 )
 
-// unescape refuses half a surrogate pair: it is no character.
-func unescape(text []byte) (plain []byte, ok bool) {
-	plain = make([]byte, 0, len(text))
+// appendUnescaped refuses half a surrogate pair: it is no character.
+func appendUnescaped(plain, text []byte) (_ []byte, ok bool) {
 	for len(text) > 0 {
 		switch {
 		case text[0] != '\\':
@@ -286,13 +294,13 @@ func unescape(text []byte) (plain []byte, ok bool) {
 		case text[1] == 'u':
 			char, ok := codeUnit(text)
 			if !ok {
-				return nil, false
+				return plain, false
 			}
 			text = text[6:]
 			if utf16.IsSurrogate(char) {
 				low, ok := codeUnit(text)
 				if char = utf16.DecodeRune(char, low); !ok || char == utf8.RuneError {
-					return nil, false
+					return plain, false
 				}
 				text = text[6:]
 			}
@@ -301,7 +309,7 @@ func unescape(text []byte) (plain []byte, ok bool) {
 			plain = append(plain, escaped[text[1]])
 			text = text[2:]
 		default:
-			return nil, false
+			return plain, false
 		}
 	}
 	return plain, true

@@ -2,7 +2,6 @@ package goshell
 
 import (
 	"crypto/sha256"
-	"io"
 	"slices"
 	"strings"
 )
@@ -11,12 +10,12 @@ import (
 // LF escaped path LF sorted query LF body. The body is the canonical or the raw one, as the contract says. A method, an
 // escaped path and a raw query hold no LF, so no two requests of a contract share the bytes that are hashed.
 func fingerprint(method, escapedPath string, query *string, body []byte) [32]byte {
-	head := method + "\n" + escapedPath + "\n"
+	head := []byte(method + "\n" + escapedPath + "\n")
 	if query != nil {
-		head += sortedQuery(*query) + "\n"
+		head = append(head, sortedQuery(*query)+"\n"...)
 	}
 	hash := sha256.New()
-	_, _ = io.WriteString(hash, head)
+	_, _ = hash.Write(head)
 	_, _ = hash.Write(body)
 	return [32]byte(hash.Sum(nil))
 }
