@@ -107,7 +107,15 @@ func (i *instance) runs(ctx context.Context) (int, error) {
 
 // post makes a request with a key; conduct are headers for the handler.
 func (i *instance) post(ctx context.Context, key string, conduct ...string) (status int, body string, err error) {
-	return send(ctx, "POST", i.url+"/payments", key, conduct...)
+	status, body, err = send(ctx, "POST", i.url+"/payments", key, conduct...)
+	if err != nil {
+		select {
+		case <-i.done:
+			err = fmt.Errorf("%w: the server has ended: %s", err, i.errors)
+		case <-time.After(time.Second):
+		}
+	}
+	return status, body, err
 }
 
 func send(ctx context.Context, method, url, key string, conduct ...string) (status int, body string, err error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -54,15 +55,17 @@ func startRedis(ctx context.Context, appendfsync string) (*redisServer, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	s := &redisServer{address: address, client: redis.NewClient(&redis.Options{Addr: address, PoolSize: 64}), dir: dir, end: stdin}
+	s := &redisServer{address: address, client: redis.NewClient(&redis.Options{Addr: address, PoolSize: 4}), dir: dir, end: stdin}
 	for range 500 {
-		if err = s.client.Ping(ctx).Err(); err == nil {
-			return s, nil
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = conn.Close()
+			return s, s.client.Ping(ctx).Err()
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	s.stop()
-	return nil, fmt.Errorf("redis-server does not answer: %w", err)
+	return nil, errors.New("redis-server does not answer")
 }
 
 func (s *redisServer) stop() {

@@ -69,6 +69,9 @@ async function main() {
   app.use(express.json());
   await peers[kind](app);
   const server = app.listen(0, '127.0.0.1', () => console.log(`http://127.0.0.1:${server.address().port}`));
+  // Or it hangs up on a connection that was idle between two rounds, just when a request comes.
+  server.keepAliveTimeout = 3_600_000;
+  server.headersTimeout = server.requestTimeout = 0;
   process.stdin.on('end', () => process.exit(0)).resume();
 }
 
