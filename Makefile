@@ -85,6 +85,27 @@ fuzz: ## Run every fuzz target, one after another; FUZZTIME=5m for longer than 3
 		[ -z "$$failed" ] || { echo "fuzz: failed:$$failed" >&2; exit 1; }; \
 	}
 
+.PHONY: bench
+bench: bench-requests bench-cleanup bench-peers ## Measure everything, in about 15 minutes; the figures go to bin/bench-*.json too
+
+.PHONY: bench-quick
+bench-quick: ## Measure what a request costs, in 2 minutes
+	@mkdir -p bin
+	go run ./bench/requests -quick -json bin/bench-quick.json $(BENCHFLAGS)
+
+.PHONY: bench-requests
+bench-requests: ## Measure what a request costs, in about 6 minutes
+	@mkdir -p bin
+	go run ./bench/requests -json bin/bench-requests.json $(BENCHFLAGS)
+	go test -run '^$$' -bench . -benchmem ./goshell
+
+.PHONY: bench-peers
+bench-peers: ## Measure beside other ways to make requests safe to repeat, in about 5 minutes; installs them
+	@scripts/setup bench
+	@mkdir -p bin
+	cd bench/peers/node && npm ci --no-audit --no-fund --loglevel=error
+	cd bench/peers && go run . -json ../../bin/bench-peers.json $(BENCHFLAGS)
+
 .PHONY: bench-cleanup
 bench-cleanup: ## Measure the cleanup, in about 3 minutes; the figures go to bin/bench-cleanup.json too
 	@mkdir -p bin

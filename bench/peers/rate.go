@@ -49,13 +49,16 @@ func benchRate(ctx context.Context, b *bench, o options) error {
 	}
 	for _, callers := range o.callers {
 		for _, replay := range []bool{false, true} {
-			keys := make([]string, callers)
+			// Each caller repeats a key of its own, and no two peers have one: some share a Redis.
+			keys := make([][]string, len(b.peers))
 			for i := range keys {
-				keys[i] = newKey()
+				for range callers {
+					keys[i] = append(keys[i], newKey())
+				}
 			}
 			ask := func(i int) func(context.Context, int) error {
 				return func(ctx context.Context, caller int) error {
-					key := keys[caller]
+					key := keys[i][caller]
 					if !replay {
 						key = newKey()
 					}
