@@ -126,7 +126,7 @@ func run(ctx context.Context, o options, peers []peer, parts []string, file stri
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	if err := server.Template(ctx, trial.Installed, database, way.Schema, "vacuum analyze"); err != nil {
+	if err := server.Template(ctx, trial.Installed, database, append([]string{way.Schema}, way.Fill(10_000)...)...); err != nil {
 		return err
 	}
 	b := &bench{Server: server, Report: report.Report{Out: out}, redis: map[string]*redisServer{}}

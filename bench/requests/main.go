@@ -79,6 +79,9 @@ type bench struct {
 // requests is the database in which pgidem and the tables of package way are installed.
 const requests = "requests"
 
+// filled is how many responses are stored in it.
+const filled = 10_000
+
 var partNames = []string{"counts", "cpu", "bodies", "throughput", "latency", "hotkey", "growth"}
 
 func run(ctx context.Context, o options, parts []string, file string, out io.Writer) error {
@@ -96,7 +99,7 @@ func run(ctx context.Context, o options, parts []string, file string, out io.Wri
 		return err
 	}
 	defer server.Stop()
-	if err := server.Template(ctx, trial.Installed, requests, way.Schema, "vacuum analyze"); err != nil {
+	if err := server.Template(ctx, trial.Installed, requests, append([]string{way.Schema}, way.Fill(filled)...)...); err != nil {
 		return err
 	}
 	b := &bench{server, report.Report{Out: out}}

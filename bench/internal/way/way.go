@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -87,6 +88,29 @@ func (c Case) principal(key string) string {
 
 // Principal is the principal of a number, below 1<<32.
 func Principal(n int) string { return fmt.Sprintf("0192f0c1-2345-7abc-8def-%012x", n) }
+
+// Owners is how many principals the keys of Fill belong to, those of [Principal].
+const Owners = 10_000
+
+// Fill returns the statements that store so many live responses, with the keys that the last 24 hours would have brought, in the tables
+// of pgidem and by hand: on an empty table the planner prefers to read it whole, and goes on to do so in a session that has prepared that.
+func Fill(rows int) []string {
+	principal := strings.TrimRight(Principal(0), "0")
+	return []string{
+		fmt.Sprintf("insert into pgidem.principals (id) select ('%s' || lpad(to_hex(i), 12, '0'))::uuid from generate_series(0, %d) i on conflict do nothing", principal, Owners-1),
+		"set session_replication_role = replica", // without the foreign key
+		fmt.Sprintf(`
+			insert into pgidem.idempotency_keys (principal_id, key, action, request_sha256, state, response_status, response_body, created_at, expires_at)
+			select ('%s' || lpad(to_hex(i %% %d), 12, '0'))::uuid,
+			  overlay(gen_random_uuid()::text placing regexp_replace(lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0'), '^.{8}', '\&-') from 1 for 13)::uuid,
+			  'create_payment', sha256(int4send(i)), 'completed', 201, jsonb_build_object('id', gen_random_uuid(), 'note', repeat('x', 150)),
+			  at, at + interval '24 hours'
+			from (select i, clock_timestamp() - interval '23 hours' * (1 - i / %[3]d::float8) as at from generate_series(1, %[3]d) i) s`, principal, Owners, rows),
+		"insert into request_key table pgidem.idempotency_keys on conflict do nothing",
+		"set session_replication_role = origin",
+		"vacuum (freeze, analyze)",
+	}
+}
 
 // Way makes a request with a key and returns its answer: the first time by running the effect, after that from what is stored.
 type Way struct {
