@@ -26,6 +26,7 @@ $$;
 \ir functions/_now.sql
 \ir functions/_gate.sql
 \ir functions/_uuid.sql
+\ir functions/_refuse_duration.sql
 \ir functions/_duration.sql
 \ir functions/_wait_limit.sql
 \ir functions/_queue.sql

@@ -73,10 +73,9 @@ revoke all on function pgidem._uuid(text) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
 /*
-The result holds seconds only: adding '1 day' to a timestamptz follows the session's time zone, and one day in spring
-has 23 hours.
+Stable, or _duration could not be inlined.
 */
-create or replace function pgidem._duration(
+create or replace function pgidem._refuse_duration(
   p_name text,
   p_value interval
 )
@@ -87,10 +86,6 @@ parallel safe
 security invoker
 as $$
 begin
-  if isfinite(p_value) and extract(year from p_value) = 0 and extract(month from p_value) = 0
-     and extract(epoch from p_value) > 0 and extract(epoch from p_value) <= 315576000 then
-    return make_interval(secs => extract(epoch from p_value)::double precision);
-  end if;
   raise exception using
     errcode = 'invalid_parameter_value',
     message = 'invalid duration',
@@ -98,6 +93,35 @@ begin
     hint = 'Give more than zero and at most 10 years (3652.5 days), without months, such as interval ''24 hours''. If a setting is not set, run: insert into pgidem.settings default values.';
 end
 $$;
+
+comment on function pgidem._refuse_duration(text, interval) is
+  'Raises 22023 and says which duration is none. p_name: what to call it; p_value: what it is.';
+
+revoke all on function pgidem._refuse_duration(text, interval) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+/*
+The result holds seconds only: adding '1 day' to a timestamptz follows the session's time zone, and one day in spring
+has 23 hours. A single expression, so that it is inlined into the callers: every request checks a duration or two.
+*/
+create or replace function pgidem._duration(
+  p_name text,
+  p_value interval
+)
+returns interval
+language sql
+stable
+parallel safe
+security invoker
+return case
+  when pg_catalog.isfinite(p_value)
+    and extract(year from p_value) operator(pg_catalog.=) 0
+    and extract(month from p_value) operator(pg_catalog.=) 0
+    and extract(epoch from p_value) operator(pg_catalog.>) 0
+    and extract(epoch from p_value) operator(pg_catalog.<=) 315576000
+  then pg_catalog.make_interval(secs => extract(epoch from p_value)::double precision)
+  else pgidem._refuse_duration(p_name, p_value)
+end;
 
 comment on function pgidem._duration(text, interval) is
   'Checks a duration and returns it in exact seconds. Raises 22023 when it is null, zero, negative, infinite, over 10 years or holds months. p_name: what to call it in the error.';
