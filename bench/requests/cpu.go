@@ -129,3 +129,23 @@ func benchBodies(ctx context.Context, b *bench, o options) error {
 	}
 	return nil
 }
+
+// benchLease takes apart what a lease costs the processor: the two trips, the table with its indexes and two commits, and the functions.
+func benchLease(ctx context.Context, b *bench, o options) error {
+	return b.Run(ctx, requests, func(url string, _ *pgx.Conn) error {
+		var all lanes
+		defer func() { all.close() }()
+		for _, make := range []func(way.Case) way.Way{way.TwoTrips, way.LeaseByHand, way.Lease} {
+			if _, err := all.add(ctx, url, way.Case{Body: way.Body(200)}, false, make); err != nil {
+				return err
+			}
+		}
+		if err := all.measure(ctx, o.rounds, o.batch); err != nil {
+			return err
+		}
+		b.Add(report.Figure{Name: "claim and finish", Unit: "us"}, all[2].spent...)
+		b.Add(report.Figure{Name: "two trips that do nothing, of that", Unit: "times"}, report.Ratios(all[0].spent, all[2].spent)...)
+		b.Add(report.Figure{Name: "INSERT and UPDATE of the same record, of that", Unit: "times"}, report.Ratios(all[1].spent, all[2].spent)...)
+		return nil
+	})
+}

@@ -82,12 +82,12 @@ const requests = "requests"
 // filled is how many responses are stored in it.
 const filled = 10_000
 
-var partNames = []string{"counts", "cpu", "bodies", "throughput", "latency", "hotkey", "growth"}
+var partNames = []string{"counts", "cpu", "bodies", "throughput", "latency", "hotkey", "growth", "lease"}
 
 func run(ctx context.Context, o options, parts []string, file string, out io.Writer) error {
 	all := map[string]func(context.Context, *bench, options) error{
 		"counts": benchCounts, "cpu": benchCPU, "bodies": benchBodies, "throughput": benchThroughput,
-		"latency": benchLatency, "hotkey": benchHotKey, "growth": benchGrowth,
+		"latency": benchLatency, "hotkey": benchHotKey, "growth": benchGrowth, "lease": benchLease,
 	}
 	for _, part := range parts {
 		if !slices.Contains(partNames, part) {

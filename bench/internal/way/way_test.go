@@ -65,8 +65,24 @@ func TestPlainWays(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = Select1(pool).Do(t.Context(), key)
 	require.NoError(t, err)
+	_, _, err = TwoTrips(Case{Pool: pool}).Do(t.Context(), key)
+	require.NoError(t, err)
 	_, _, err = SelectKey(Case{Pool: pool}).Do(t.Context(), key)
 	require.ErrorIs(t, err, pgx.ErrNoRows)
+}
+
+func TestLeases_StoreTheAnswer(t *testing.T) {
+	pool := pgtest.New(t).Pool(t, nil)
+	c := Case{Pool: pool, Body: Body(200)}
+	for _, w := range []Way{Lease(c), LeaseByHand(c)} {
+		key := uuid.Must(uuid.NewV7()).String()
+		_, _, err := w.Do(t.Context(), key)
+		require.NoError(t, err, w.Name)
+		var state, body string
+		require.NoError(t, pool.QueryRow(t.Context(), "select state, convert_from(response_body, 'UTF8') from pgidem.idempotency_record where idem_key = $1", key).Scan(&state, &body))
+		require.Equal(t, "completed", state)
+		require.Equal(t, string(c.Body), body)
+	}
 }
 
 func TestBody_IsJSONOfThatSize(t *testing.T) {
