@@ -161,7 +161,8 @@ func TestInject_ConnectionFallsSilent(t *testing.T) {
 	for _, j := range each(stops(distinct()), func(t *testing.T, l *lane, at stop) {
 		f := at.fault(wire.Silence)
 		f.Pass = wire.Half
-		l.suffer(t, strike{scene: at.scene, fault: f, told: append(at.through(), 409, 503), between: heal, tries: -1})
+		// 500: on a busy machine the time of the handler can end first, and then it says so.
+		l.suffer(t, strike{scene: at.scene, fault: f, told: append(at.through(), 409, 500, 503), between: heal, tries: -1})
 	}) {
 		jobs = append(jobs, job[*lane]{j.name + ", in the middle", j.run})
 	}

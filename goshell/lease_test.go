@@ -457,7 +457,7 @@ func TestLease_LostAnswers(t *testing.T) {
 	var proxy *wire.Proxy
 	other := newSite(t, nil)
 	s := newSite(t, answering201(`{"n":1}`), beside(other), inMode(goshell.Leased), withLockTimeout(50*time.Millisecond), throughProxy(t, other, &proxy),
-		func(p *plan) { p.config.FinishTimeout = time.Second })
+		func(p *plan) { p.config.FinishTimeout = 3 * time.Second })
 	requireFirst(t, 201, s.post("warm", `{}`))
 	require.Equal(t, 2, proxy.Trips(func() { requireFirst(t, 201, s.post("two trips", `{}`)) }))
 	require.Equal(t, 1, proxy.Trips(func() { s.post("two trips", `{}`) }), "a replay")

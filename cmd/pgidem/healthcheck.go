@@ -31,7 +31,7 @@ image holds nothing but this program.`,
 			}
 			defer response.Body.Close()
 			if response.StatusCode/100 != 2 {
-				return fmt.Errorf("%s answers %s", args[0], response.Status)
+				return fmt.Errorf("%s answers %s", request.URL.Redacted(), response.Status)
 			}
 			return nil
 		},

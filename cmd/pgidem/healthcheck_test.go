@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,7 @@ func TestHealthcheck(t *testing.T) {
 	require.Equal(t, outcome{}, command(t, "healthcheck", server.URL+"/readyz"))
 	require.Equal(t, outcome{code: exitFailure, stderr: "pgidem: " + server.URL + "/ answers 503 Service Unavailable\n"},
 		command(t, "healthcheck", server.URL+"/"))
+	require.NotContains(t, command(t, "healthcheck", strings.Replace(server.URL, "//", "//user:secret@", 1)).stderr, "secret")
 	server.Close()
 	refused := command(t, "healthcheck", server.URL)
 	require.Equal(t, exitFailure, refused.code)

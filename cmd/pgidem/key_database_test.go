@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pgidem/pgidem/internal/pgtest"
@@ -333,4 +335,38 @@ func TestKeyShow_WhateverTheSessionSettings(t *testing.T) {
 	odd := urlWithOptions(t, db, "-c datestyle=German -c intervalstyle=sql_standard -c timezone=Asia/Tokyo -c extra_float_digits=0")
 	require.Equal(t, want, command(t, "key", "show", testPrincipal, testKey, "--database-url", odd))
 	require.Equal(t, exitOK, want.code)
+}
+
+// What was answered for one state of the key is not done to another.
+func TestKeyForget_NotWhatChangedSinceItWasShown(t *testing.T) {
+	db, conn := installed(t)
+	stopClock(t, conn)
+	store(t, conn, "in_progress", nil, nil, later)
+	cmd := process(t.Context(), db.URL, "key", "forget", "--force", testPrincipal, testKey)
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stderr := &promptBuffer{asked: func() {
+		_, err := conn.Exec(t.Context(), "update pgidem.idempotency_keys set expires_at = expires_at + interval '1 hour'")
+		assert.NoError(t, err)
+		_, _ = io.WriteString(stdin, "y\n")
+		_ = stdin.Close()
+	}}
+	cmd.Stderr = stderr
+	require.Error(t, cmd.Run())
+	require.Contains(t, stderr.text, "pgidem: nothing was forgotten: the key has changed since it was looked at, try again\n")
+	require.True(t, query[bool](t, conn, "select exists (select from pgidem.idempotency_keys)"))
+}
+
+// promptBuffer calls asked at the question.
+type promptBuffer struct {
+	text  string
+	asked func()
+}
+
+func (b *promptBuffer) Write(p []byte) (int, error) {
+	b.text += string(p)
+	if strings.HasSuffix(b.text, "[y/N] ") {
+		b.asked()
+	}
+	return len(p), nil
 }

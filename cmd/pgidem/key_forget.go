@@ -4,9 +4,13 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 )
 
@@ -42,20 +46,17 @@ running, or the answer was not yes; 2 wrong call.`,
 			return err
 		}
 		defer pool.Close()
-		if !*yes {
-			records, err := lookupKey(cmd.Context(), pool, args[0], args[1], false)
-			if err != nil {
-				return err
-			}
-			if len(records) > 0 && !slices.ContainsFunc(records, func(r keyRecord) bool { return r.refused(*force) }) {
-				if err := confirm(cmd, records); err != nil {
-					return err
-				}
-			}
-		}
 		var forgotten bool
-		if err := pool.QueryRow(cmd.Context(), "select pgidem.forget_key($1::text, $2::text, $3::boolean)",
-			args[0], args[1], *force).Scan(&forgotten); err != nil {
+		forget := func(tx pgx.Tx) error {
+			return tx.QueryRow(cmd.Context(), "select pgidem.forget_key($1::text, $2::text, $3::boolean)",
+				args[0], args[1], *force).Scan(&forgotten)
+		}
+		if *yes {
+			err = pgx.BeginFunc(cmd.Context(), pool, forget)
+		} else {
+			err = forgetShown(cmd, pool, args, *force, forget)
+		}
+		if err != nil {
 			return err
 		}
 		switch {
@@ -68,6 +69,43 @@ running, or the answer was not yes; 2 wrong call.`,
 		}
 	}
 	return cmd
+}
+
+// errChanged: somebody answered for another state of the key than the one that is there now.
+var errChanged = errors.New("nothing was forgotten: the key has changed since it was looked at, try again")
+
+// forgetShown asks, and forgets what the answer was given for: in one snapshot with a second look.
+func forgetShown(cmd *cobra.Command, pool *pgxpool.Pool, args []string, force bool, forget func(pgx.Tx) error) error {
+	shown, err := lookupKey(cmd.Context(), pool, args[0], args[1], false)
+	if err != nil {
+		return err
+	}
+	if len(shown) > 0 && !slices.ContainsFunc(shown, func(r keyRecord) bool { return r.refused(force) }) {
+		if err := confirm(cmd, shown); err != nil {
+			return err
+		}
+	}
+	err = pgx.BeginTxFunc(cmd.Context(), pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		now, err := lookupKey(cmd.Context(), tx, args[0], args[1], false)
+		if err != nil {
+			return err
+		}
+		if !slices.EqualFunc(shown, now, keyRecord.isStill) {
+			return errChanged
+		}
+		return forget(tx)
+	})
+	var server *pgconn.PgError
+	if errors.As(err, &server) && server.Code == "40001" {
+		return errChanged
+	}
+	return err
+}
+
+// isStill tells whether a record is as it was, but for its age.
+func (r keyRecord) isStill(now keyRecord) bool {
+	r.AgeSeconds, now.AgeSeconds = nil, nil
+	return reflect.DeepEqual(r, now)
 }
 
 // confirm asks whoever started the command whether to forget what is recorded.

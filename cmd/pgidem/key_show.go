@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 )
 
@@ -71,8 +70,13 @@ type keyRecord struct {
 	ResponseBody   *string    `json:"response_body,omitempty"`
 }
 
-func lookupKey(ctx context.Context, pool *pgxpool.Pool, principal, key string, withBody bool) ([]keyRecord, error) {
-	rows, err := pool.Query(ctx, `
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func lookupKey(ctx context.Context, db querier, principal, key string, withBody bool) ([]keyRecord, error) {
+	rows, err := db.Query(ctx, `
 		select table_name, state, live, action, response_status, resource_id::text, one_time_secret, created_at,
 		  extract(epoch from age)::float8 as age_seconds, expires_at, running_pid, response_body
 		from pgidem.lookup_key($1::text, $2::text, $3::boolean)`, principal, key, withBody)

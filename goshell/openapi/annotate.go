@@ -33,6 +33,9 @@ func (d *Description) Annotate() ([]byte, error) {
 	if len(refused) > 0 {
 		return nil, refused
 	}
+	if err := d.checkShared(additions); err != nil {
+		return nil, err
+	}
 	text, err := d.main.insert(additions)
 	if err != nil {
 		return nil, err
@@ -130,14 +133,86 @@ func (d *Description) planResponses(o *operation, add func(o *operation, to node
 	}
 }
 
+// checkShared makes sure that nothing is added to a part that an anchor gives to somebody else, too: an operation without a
+// key, a webhook or a callback.
+func (d *Description) checkShared(additions []addition) error {
+	targets, keyed := map[*yaml.Node]bool{}, map[*yaml.Node]bool{}
+	for _, a := range additions {
+		targets[a.to] = true
+	}
+	for _, o := range d.operations {
+		if o.keyed {
+			keyed[o.node.Node] = true
+		}
+	}
+	type visit struct {
+		node   *yaml.Node
+		theirs bool
+	}
+	seen := map[visit]bool{}
+	// theirs says whose the node is when it is not that of keyed operations.
+	var walk func(n *yaml.Node, theirs string) error
+	walk = func(n *yaml.Node, theirs string) error {
+		if n.Kind == yaml.AliasNode {
+			n = n.Alias
+		}
+		if keyed[n] {
+			theirs = ""
+		}
+		if seen[visit{n, theirs != ""}] {
+			return nil
+		}
+		seen[visit{n, theirs != ""}] = true
+		if theirs != "" && targets[n] {
+			return d.sharedError(theirs)
+		}
+		if n.Kind != yaml.MappingNode {
+			for _, item := range n.Content {
+				if err := walk(item, theirs); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key, value, whose := n.Content[i].Value, n.Content[i+1], theirs
+			switch {
+			case key == "callbacks":
+				whose = "a callback"
+			case n == d.main.root && key == "webhooks":
+				whose = "a webhook"
+			}
+			if err := walk(value, whose); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := walk(d.main.root, ""); err != nil {
+		return err
+	}
+	for _, o := range slices.Concat(d.operations, d.others) {
+		if !o.keyed && o.node.doc == d.main {
+			if err := walk(o.node.Node, o.method+" "+o.path+", which has no key,"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (d *Description) sharedError(whose string) error {
+	return fmt.Errorf("openapi: %s cannot be annotated: %s would change too, since it shares a part by an anchor: "+
+		"give one of the operations a part of its own", d.main.name, whose)
+}
+
 // checkOthers makes sure that nothing new is said of the operations without a key. A replay header may be, where they share a
 // response with others: it is absent from their answers, as the description of the header says.
 func (d *Description) checkOthers(after *Description) error {
 	now := slices.Concat(after.operations, after.others)
 	for i, o := range slices.Concat(d.operations, d.others) {
 		if !o.keyed && !o.saysAsMuch(now[i]) {
-			return fmt.Errorf("openapi: %s cannot be annotated: %s %s, which has no key, would change too, since it shares a part by an anchor: "+
-				"give one of the operations a part of its own", d.main.name, o.method, o.path)
+			return d.sharedError(o.method + " " + o.path + ", which has no key,")
 		}
 	}
 	return nil

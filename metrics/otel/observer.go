@@ -66,7 +66,9 @@ func (o *Observer) Observe(ctx context.Context, e goshell.Event) {
 		o.faults.Add(ctx, 1, metric.WithAttributes(action, attribute.String("reason", fault)))
 	}
 	o.retries.Add(ctx, int64(max(e.Attempts-1, 0)), of)
-	o.waits.Record(ctx, e.Waited.Seconds(), of)
+	if e.Waited > 0 { // a request that was refused before has asked for no key
+		o.waits.Record(ctx, e.Waited.Seconds(), of)
+	}
 	o.duration.Record(ctx, e.Duration.Seconds(), metric.WithAttributes(action, outcome))
 	o.received.Record(ctx, int64(e.RequestBytes), of)
 	o.answered.Record(ctx, int64(e.ResponseBytes), of)

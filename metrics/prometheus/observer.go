@@ -64,7 +64,9 @@ func (o *Observer) Observe(_ context.Context, e goshell.Event) {
 		o.faults.WithLabelValues(action, fault).Inc()
 	}
 	o.retries.WithLabelValues(action).Add(float64(max(e.Attempts-1, 0)))
-	o.waits.WithLabelValues(action).Observe(e.Waited.Seconds())
+	if e.Waited > 0 { // a request that was refused before has asked for no key
+		o.waits.WithLabelValues(action).Observe(e.Waited.Seconds())
+	}
 	o.duration.WithLabelValues(action, outcome).Observe(e.Duration.Seconds())
 	o.received.WithLabelValues(action).Observe(float64(e.RequestBytes))
 	o.answered.WithLabelValues(action).Observe(float64(e.ResponseBytes))
