@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -86,11 +87,25 @@ func (r record) Expires() string {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-func (h *handler) lookup(r *http.Request) (keyPage, error) {
+// Seen tells one state of the key from another: what is confirmed is only done to the state that was shown.
+func (p keyPage) Seen() string {
+	var all []string
+	for _, r := range p.Records {
+		all = append(all, fmt.Sprint(r.TableName, r.State, r.Live, r.RunningPID != nil, r.CreatedAt, r.ExpiresAt))
+	}
+	return strings.Join(all, "; ")
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func (h *handler) lookup(r *http.Request, db querier) (keyPage, error) {
 	ctx, cancel := limited(r, askLimit)
 	defer cancel()
 	p := keyPage{Principal: r.PostFormValue("principal"), Key: r.PostFormValue("key"), ShowBodies: h.showBodies}
-	rows, err := h.pool.Query(ctx, `
+	rows, err := db.Query(ctx, `
 		select table_name, state, live, action, response_status, resource_id::text, one_time_secret, created_at,
 		  extract(epoch from age)::float8 as age, expires_at, running_pid, response_body
 		from pgidem.lookup_key($1::text, $2::text, $3::boolean)`, p.Principal, p.Key, p.ShowBodies)
@@ -109,7 +124,7 @@ func (h *handler) aboutKey(w http.ResponseWriter, r *http.Request, page, title s
 	if !h.form(w, r) {
 		return
 	}
-	p, err := h.lookup(r)
+	p, err := h.lookup(r, h.pool)
 	if err != nil {
 		h.fail(w, r, err)
 		return
@@ -133,18 +148,23 @@ func (h *handler) forget(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := limited(r, askLimit)
 	defer cancel()
 	var forgotten bool
-	err := h.pool.QueryRow(ctx, "select pgidem.forget_key($1::text, $2::text, $3::boolean)",
-		r.PostForm.Get("principal"), r.PostForm.Get("key"), r.PostForm.Get("force") == "yes").Scan(&forgotten)
-	switch {
-	case sqlState(err) == stateRunning:
-		p, lookupErr := h.lookup(r)
-		if lookupErr != nil {
-			h.fail(w, r, lookupErr)
-			return
+	// In one snapshot, so that nothing can change between the second look and the deletion.
+	err := pgx.BeginTxFunc(ctx, h.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		now, err := h.lookup(r, tx)
+		if err != nil {
+			return err
 		}
-		refusal := explain(err)
-		p.Problem = &refusal
-		h.show(w, refusal.status, "forget", "Forget this key?", p)
+		if now.Seen() != r.PostForm.Get("seen") {
+			return errChanged
+		}
+		return tx.QueryRow(ctx, "select pgidem.forget_key($1::text, $2::text, $3::boolean)",
+			r.PostForm.Get("principal"), r.PostForm.Get("key"), r.PostForm.Get("force") == "yes").Scan(&forgotten)
+	})
+	switch {
+	case errors.Is(err, errChanged), sqlState(err) == stateSerializationFailure:
+		h.askAgain(w, r, problem{What: "The key has changed since it was shown.", Fix: "This is how it is now.", status: http.StatusConflict})
+	case sqlState(err) == stateRunning:
+		h.askAgain(w, r, explain(err))
 	case err != nil:
 		h.fail(w, r, err)
 	case forgotten:
@@ -153,6 +173,19 @@ func (h *handler) forget(w http.ResponseWriter, r *http.Request) {
 	default:
 		h.done(w, "There was nothing to forget.")
 	}
+}
+
+var errChanged = errors.New("the key has changed since it was shown")
+
+// askAgain shows the key as it is now, and why it was not forgotten.
+func (h *handler) askAgain(w http.ResponseWriter, r *http.Request, why problem) {
+	p, err := h.lookup(r, h.pool)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	p.Problem = &why
+	h.show(w, why.status, "forget", "Forget this key?", p)
 }
 
 // cleanup asks first, and cleans with the answer.

@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"bytes"
+	"html"
 	"io"
 	"log/slog"
 	"net/http"
@@ -100,6 +101,17 @@ func confirmed(form url.Values) url.Values {
 	return all
 }
 
+// asked returns the form that the question whether to forget a key sends with a yes.
+func (s *site) asked(form url.Values) url.Values {
+	s.t.Helper()
+	_, page := s.do(prefix+"forget", form)
+	seen := regexp.MustCompile(`name="seen" value="([^"]*)"`).FindStringSubmatch(page)
+	require.NotNil(s.t, seen, page)
+	answer := confirmed(form)
+	answer["seen"] = []string{html.UnescapeString(seen[1])}
+	return answer
+}
+
 // Below a prefix every link, form and redirect stays there, and the notice comes once.
 func TestNew_WorksBelowAPrefix(t *testing.T) {
 	t.Parallel()
@@ -126,7 +138,12 @@ func TestNew_WorksBelowAPrefix(t *testing.T) {
 	require.Contains(t, page, "Deleted 1 expired key.")
 	_, page = s.do(prefix, nil)
 	require.NotContains(t, page, "Deleted 1 expired key.")
-	resp, page = s.do(prefix+"forget", confirmed(carol))
+	asked := s.asked(carol)
+	s.exec("update pgidem.idempotency_record set live_until = live_until - interval '1 second'")
+	resp, page = s.do(prefix+"forget", asked)
+	require.Equal(t, http.StatusConflict, resp.StatusCode)
+	require.Contains(t, page, "The key has changed since it was shown.")
+	resp, page = s.do(prefix+"forget", s.asked(carol))
 	require.Equal(t, prefix, resp.Request.URL.Path)
 	require.Contains(t, page, "Forgotten")
 	_, page = s.do(prefix+"forget", confirmed(carol))
@@ -259,7 +276,7 @@ func TestKey_SaysWhatARepeatWillMeet(t *testing.T) {
 	_, page := s.do(prefix+"key", uuids)
 	require.Contains(t, page, "Running in an open transaction")
 	require.Contains(t, page, "see pg_stat_activity")
-	resp, page := s.do(prefix+"forget", confirmed(url.Values{"force": {"yes"}, "principal": uuids["principal"], "key": uuids["key"]}))
+	resp, page := s.do(prefix+"forget", s.asked(url.Values{"force": {"yes"}, "principal": uuids["principal"], "key": uuids["key"]}))
 	require.Equal(t, http.StatusConflict, resp.StatusCode)
 	require.Contains(t, page, "Not forgotten.")
 	s.exec("commit")

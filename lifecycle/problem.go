@@ -48,6 +48,9 @@ func explain(err error) problem {
 // stateRunning is the SQLSTATE of forget_key for a key that is running.
 const stateRunning = "ID002"
 
+// stateSerializationFailure says that what the snapshot shows is no more.
+const stateSerializationFailure = "40001"
+
 func sqlState(err error) string {
 	var server *pgconn.PgError
 	if errors.As(err, &server) {
