@@ -65,7 +65,7 @@ func told(t *testing.T) map[string]map[string]bool {
 	registry.MustRegister(prometheus.NewStatsCollector(db.Pool(t, nil), nil))
 	observer, err := prometheus.NewObserver(registry)
 	require.NoError(t, err)
-	observer.Observe(t.Context(), goshell.Event{Action: "a", Outcome: goshell.Claimed, Status: http.StatusOK, Err: errors.New("one")})
+	observer.Observe(t.Context(), goshell.Event{Waited: time.Millisecond, Action: "a", Outcome: goshell.Claimed, Status: http.StatusOK, Err: errors.New("one")})
 	families, err := registry.Gather()
 	require.NoError(t, err)
 
