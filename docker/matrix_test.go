@@ -115,6 +115,13 @@ func image(t *testing.T, container *postgres.PostgresContainer, url, major strin
 		"select concat_ws(' ', jobname, schedule, command, database, active) from cron.job").Scan(&job))
 	require.Equal(t, "pgidem.idempotency_cleanup * * * * * call pgidem.cleanup() shop t", job)
 
+	// By this name the functions learn which zone pg_cron keeps to; pg_cron 1.4 keeps to GMT.
+	if major != "15" {
+		var zone string
+		require.NoError(t, conn.QueryRow(t.Context(), "show cron.timezone").Scan(&zone))
+		require.Equal(t, "GMT", zone)
+	}
+
 	_, err := pgx.Connect(t.Context(), strings.Replace(url, ":password@", ":guess@", 1))
 	require.ErrorContains(t, err, "password authentication failed")
 

@@ -4,6 +4,7 @@ from a timer to a person, is only known by the pace of its last two runs.
 */
 create or replace function pgidem._next_cleanup(
   p_now timestamptz,
+  p_zone text default current_setting('cron.timezone', true),
   out p_at timestamptz,
   out p_is_estimate boolean
 )
@@ -15,7 +16,7 @@ security invoker
 as $$
 declare
   v_interval constant interval := (select s.cleanup_interval from pgidem.settings s where s.singleton);
-  v_zone constant text := coalesce(current_setting('cron.timezone', true), 'GMT');
+  v_zone constant text := coalesce(p_zone, 'GMT');
 begin
   p_is_estimate := not exists (
     select from pgidem._cleanup_jobs() j where j.p_active and j.p_schedule = pgidem._cron_schedule(v_interval)
@@ -31,7 +32,7 @@ begin
 end
 $$;
 
-comment on function pgidem._next_cleanup(timestamptz) is
-  'When the next run of the cleanup is due, null when nothing tells; p_is_estimate when that is the pace of the last two runs and no job of pg_cron.';
+comment on function pgidem._next_cleanup(timestamptz, text) is
+  'When the next run of the cleanup is due, null when nothing tells; p_is_estimate when that is the pace of the last two runs and no job of pg_cron. p_zone: the time zone that pg_cron keeps to, null for one that has no such setting.';
 
-revoke all on function pgidem._next_cleanup(timestamptz) from public;
+revoke all on function pgidem._next_cleanup(timestamptz, text) from public;

@@ -10,8 +10,8 @@ returns setof record language sql volatile parallel unsafe as $$
   select 1, current_setting('test.schedule'), '', '', current_setting('test.active')::boolean
   where current_setting('test.schedule') <> ''
 $$;
-create function pg_temp.next(text) returns text language sql as $$
-  select concat_ws(' ', to_char(n.p_at at time zone 'UTC', 'DD HH24:MI:SS'), n.p_is_estimate) from pgidem._next_cleanup($1::timestamptz) n
+create function pg_temp.next(text, text default null) returns text language sql as $$
+  select concat_ws(' ', to_char(n.p_at at time zone 'UTC', 'DD HH24:MI:SS'), n.p_is_estimate) from pgidem._next_cleanup($1::timestamptz, $2) n
 $$;
 delete from pgidem.cleanup_run;
 set local test.active = 'true';
@@ -31,8 +31,7 @@ set local test.schedule = '0 0 * * *';
 select is(pg_temp.next('2000-03-02 12:03:10+00'), '02 11:40:00 t', 'a schedule that is not of the settings');
 update pgidem.settings set cleanup_interval = interval '1 day';
 select is(pg_temp.next('2000-03-02 12:03:10+00'), '03 00:00:00 f', 'the next day');
-set local cron.timezone = 'Europe/Berlin';
-select is(pg_temp.next('2000-03-02 12:03:10+00'), '02 23:00:00 f', 'where pg_cron keeps to another zone');
+select is(pg_temp.next('2000-03-02 12:03:10+00', 'Europe/Berlin'), '02 23:00:00 f', 'where pg_cron keeps to another zone');
 set local test.active = 'false';
 select is(pg_temp.next('2000-03-02 12:03:10+00'), '02 11:40:00 t', 'a job that is switched off');
 
