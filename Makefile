@@ -7,6 +7,7 @@ TESTS := sql/tests
 FUZZTIME := 30s
 BENCHFLAGS :=
 VERSIONS ?= 15 17 18
+TESTED ?=
 
 .PHONY: help
 help: ## Show this list
@@ -69,7 +70,7 @@ screenshot: ## Write docs/lifecycle.png anew
 .PHONY: test-docker
 test-docker: ## Test on PostgreSQL 15, 17 and 18 in containers; VERSIONS=18 for some (scripts/with-docker starts an engine)
 	@cd docker && go mod tidy -diff && go vet ./... && \
-		VERSIONS='$(VERSIONS)' go test -v -count=1 -timeout 90m
+		VERSIONS='$(VERSIONS)' TESTED='$(TESTED)' go test -v -count=1 -timeout 90m -parallel 3
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target, one after another; FUZZTIME=5m for longer than 30s each

@@ -6,7 +6,6 @@
 package docker
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -68,11 +67,11 @@ func removeContainers() error {
 	return nil
 }
 
-// show runs a command in the root of the project; what it says is the output of the tests.
-func show(ctx context.Context, env []string, command ...string) error {
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+// show runs a command in the root of the project; what it says is the output of the test.
+func show(t *testing.T, env []string, command ...string) error {
+	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), env...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	return cmd.Run()
 }
