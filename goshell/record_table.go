@@ -77,7 +77,8 @@ func scanRecord(row pgx.Row) (Entry, error) {
 	var (
 		e                           Entry
 		retryAfter, status          *int32
-		token, live, lease          *int64
+		token                       *int64
+		live, lease                 *float64
 		contentType, location, etag *string
 		secret                      *bool
 	)
@@ -90,9 +91,9 @@ func scanRecord(row pgx.Row) (Entry, error) {
 	e.Response.OneTimeSecret = orZero(secret)
 	e.RetryAfter = time.Duration(orZero(retryAfter)) * time.Second
 	if live != nil {
-		e.ExpiresAt = time.UnixMicro(*live)
+		e.ExpiresAt = instant(*live)
 	}
-	e.Token, e.lease = orZero(token), time.Duration(orZero(lease))*time.Microsecond
+	e.Token, e.lease = orZero(token), seconds(orZero(lease))
 	return e, knownOutcome(e.Outcome)
 }
 

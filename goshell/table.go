@@ -3,6 +3,7 @@ package goshell
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -87,6 +88,21 @@ func parsePrincipal(m Mode, principal string) (string, error) {
 // interval passes a duration, null for zero, in the exact unit that the session's time zone cannot change.
 func interval(d time.Duration) pgtype.Interval {
 	return pgtype.Interval{Microseconds: d.Microseconds(), Valid: d != 0}
+}
+
+// seconds is what the database counted, to the microsecond; what no duration can hold ends at the longest.
+func seconds(n float64) time.Duration {
+	if n >= (1<<63-1)/1e9 {
+		return math.MaxInt64
+	}
+	return time.Duration(math.Round(n*1e6)) * time.Microsecond
+}
+
+// instant is a time of the database, given in seconds since 1970: exact to the microsecond until the year 2106, and no
+// further than the years that can be written, for infinity is one of its times.
+func instant(n float64) time.Time {
+	const first, last = -62135596800, 253402300799
+	return time.UnixMicro(int64(math.Round(min(max(n, first), last) * 1e6)))
 }
 
 // nullable passes a text, null for none.

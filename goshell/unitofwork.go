@@ -110,7 +110,7 @@ func (u *unit) begin(ctx context.Context, req Request) (Entry, error) {
 	}
 	var (
 		entry Entry
-		bound int64 // microseconds
+		bound float64 // seconds
 	)
 	u.shell.cfg.Mode.table().begin(req).queue(b, &entry)
 	_, learn := u.shell.wait.get()
@@ -126,7 +126,7 @@ func (u *unit) begin(ctx context.Context, req Request) (Entry, error) {
 		return Entry{}, fmt.Errorf("the transaction status after the claim is %q", u.txStatus())
 	}
 	if learn {
-		u.shell.wait.learn(time.Duration(bound) * time.Microsecond)
+		u.shell.wait.learn(seconds(bound))
 	}
 	if after == 'T' {
 		u.tx = br.Tx()

@@ -27,6 +27,7 @@ $$;
 \ir functions/_gate.sql
 \ir functions/_uuid.sql
 \ir functions/_refuse_duration.sql
+\ir functions/_seconds.sql
 \ir functions/_duration.sql
 \ir functions/_wait_limit.sql
 \ir functions/_queue.sql
@@ -37,8 +38,9 @@ $$;
 \ir functions/_remove_expired.sql
 \ir functions/_complete.sql
 \ir functions/_record_gate.sql
-\ir functions/_check_record_key.sql
-\ir functions/_check_token.sql
+\ir functions/_is_record_key.sql
+\ir functions/_refuse_record_key.sql
+\ir functions/_refuse_token.sql
 \ir functions/_read_record.sql
 \ir functions/_await_record.sql
 \ir functions/_next_token.sql

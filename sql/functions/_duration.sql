@@ -12,12 +12,11 @@ stable
 parallel safe
 security invoker
 return case
-  when pg_catalog.isfinite(p_value)
-    and extract(year from p_value) operator(pg_catalog.=) 0
-    and extract(month from p_value) operator(pg_catalog.=) 0
-    and extract(epoch from p_value) operator(pg_catalog.>) 0
-    and extract(epoch from p_value) operator(pg_catalog.<=) 315576000
-  then pg_catalog.make_interval(secs => extract(epoch from p_value)::double precision)
+  when pg_catalog.date_part('year', p_value) operator(pg_catalog.=) 0
+    and pg_catalog.date_part('month', p_value) operator(pg_catalog.=) 0
+    and p_value operator(pg_catalog.>) interval '0'
+    and p_value operator(pg_catalog.<=) interval '3652 days 12 hours'
+  then pgidem._seconds(p_value)
   else pgidem._refuse_duration(p_name, p_value)
 end;
 

@@ -1,6 +1,6 @@
 /*
-One plain primary-key read: no lock, no transaction id, nothing written. The clock is read after the row, and so after
-any wait of the caller.
+One plain primary-key read: no lock, no transaction id, nothing written. The clock is read after the row, and so after any
+wait of the caller. A replay comes first and in few expressions, since each is prepared anew in every transaction.
 */
 create or replace function pgidem._read(
   p_principal_id uuid,
@@ -15,45 +15,29 @@ security invoker
 as $$
 declare
   v_row record;
-  r pgidem.begin_result;
+  v_now timestamptz;
 begin
-  select k.state, k.request_sha256, k.response_status, k.response_body, k.resource_id, k.created_at, k.expires_at, k.xmin
+  select k.state, k.request_sha256, k.response_status::integer, k.response_body::text, k.resource_id, k.created_at, k.expires_at, k.xmin
   into v_row
   from pgidem.idempotency_keys k
   where k.principal_id = p_principal_id
     and k.key = p_key;
-
-  r.one_time_secret := false;
   if not found then
-    r.outcome := 'absent';
-    return r;
+    return ('absent', null, null, null, false, null, null, null)::pgidem.begin_result;
   end if;
 
-  if v_row.expires_at <= pgidem._now() then
-    -- Replacing its own row would let one transaction claim a key twice.
-    if not pgidem._mine(v_row.xmin) then
-      r.outcome := 'expired';
-      return r;
-    end if;
-    r.outcome := 'in_progress';
-  elsif v_row.state = 'in_progress' then
-    r.outcome := 'in_progress';
-  elsif v_row.request_sha256 = p_request_sha256 then
-    r.outcome := 'replay';
-    r.response_status := v_row.response_status::integer;
-    r.response_body := v_row.response_body::text;
-    r.resource_id := v_row.resource_id;
-    r.one_time_secret := r.response_status < 300 and coalesce(r.response_body = '{"one_time_secret": true}', false);
-  else
-    r.outcome := 'reused';
+  v_now := pgidem._now();
+  if v_row.state = 'completed' and v_row.request_sha256 = p_request_sha256 and v_row.expires_at > v_now then
+    return ('replay', v_row.response_status, v_row.response_body, v_row.resource_id,
+      v_row.response_status < 300 and coalesce(v_row.response_body = '{"one_time_secret": true}', false),
+      null, v_row.created_at, v_row.expires_at)::pgidem.begin_result;
+  -- Replacing its own row would let one transaction claim a key twice.
+  elsif v_row.expires_at <= v_now and not pgidem._mine(v_row.xmin) then
+    return ('expired', null, null, null, false, null, null, null)::pgidem.begin_result;
+  elsif v_row.expires_at <= v_now or v_row.state = 'in_progress' then
+    return ('in_progress', null, null, null, false, 1, v_row.created_at, v_row.expires_at)::pgidem.begin_result;
   end if;
-
-  if r.outcome = 'in_progress' then
-    r.retry_after := 1;
-  end if;
-  r.created_at := v_row.created_at;
-  r.expires_at := v_row.expires_at;
-  return r;
+  return ('reused', null, null, null, false, null, v_row.created_at, v_row.expires_at)::pgidem.begin_result;
 end
 $$;
 

@@ -101,6 +101,24 @@ revoke all on function pgidem._refuse_duration(text, interval) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
 /*
+Adding '1 day' to a timestamptz follows the session's time zone, and one day in spring has 23 hours.
+*/
+create or replace function pgidem._seconds(
+  p_value interval
+)
+returns interval
+language sql
+immutable
+parallel safe
+security invoker
+return pg_catalog.make_interval(secs => pg_catalog.date_part('epoch', p_value));
+
+comment on function pgidem._seconds(interval) is 'An interval without months in exact seconds.';
+
+revoke all on function pgidem._seconds(interval) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+/*
 The result holds seconds only: adding '1 day' to a timestamptz follows the session's time zone, and one day in spring
 has 23 hours. A single expression, so that it is inlined into the callers: every request checks a duration or two.
 */
@@ -114,12 +132,11 @@ stable
 parallel safe
 security invoker
 return case
-  when pg_catalog.isfinite(p_value)
-    and extract(year from p_value) operator(pg_catalog.=) 0
-    and extract(month from p_value) operator(pg_catalog.=) 0
-    and extract(epoch from p_value) operator(pg_catalog.>) 0
-    and extract(epoch from p_value) operator(pg_catalog.<=) 315576000
-  then pg_catalog.make_interval(secs => extract(epoch from p_value)::double precision)
+  when pg_catalog.date_part('year', p_value) operator(pg_catalog.=) 0
+    and pg_catalog.date_part('month', p_value) operator(pg_catalog.=) 0
+    and p_value operator(pg_catalog.>) interval '0'
+    and p_value operator(pg_catalog.<=) interval '3652 days 12 hours'
+  then pgidem._seconds(p_value)
   else pgidem._refuse_duration(p_name, p_value)
 end;
 
@@ -249,8 +266,8 @@ revoke all on function pgidem._runner(bigint) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
 /*
-One plain primary-key read: no lock, no transaction id, nothing written. The clock is read after the row, and so after
-any wait of the caller.
+One plain primary-key read: no lock, no transaction id, nothing written. The clock is read after the row, and so after any
+wait of the caller. A replay comes first and in few expressions, since each is prepared anew in every transaction.
 */
 create or replace function pgidem._read(
   p_principal_id uuid,
@@ -265,45 +282,29 @@ security invoker
 as $$
 declare
   v_row record;
-  r pgidem.begin_result;
+  v_now timestamptz;
 begin
-  select k.state, k.request_sha256, k.response_status, k.response_body, k.resource_id, k.created_at, k.expires_at, k.xmin
+  select k.state, k.request_sha256, k.response_status::integer, k.response_body::text, k.resource_id, k.created_at, k.expires_at, k.xmin
   into v_row
   from pgidem.idempotency_keys k
   where k.principal_id = p_principal_id
     and k.key = p_key;
-
-  r.one_time_secret := false;
   if not found then
-    r.outcome := 'absent';
-    return r;
+    return ('absent', null, null, null, false, null, null, null)::pgidem.begin_result;
   end if;
 
-  if v_row.expires_at <= pgidem._now() then
-    -- Replacing its own row would let one transaction claim a key twice.
-    if not pgidem._mine(v_row.xmin) then
-      r.outcome := 'expired';
-      return r;
-    end if;
-    r.outcome := 'in_progress';
-  elsif v_row.state = 'in_progress' then
-    r.outcome := 'in_progress';
-  elsif v_row.request_sha256 = p_request_sha256 then
-    r.outcome := 'replay';
-    r.response_status := v_row.response_status::integer;
-    r.response_body := v_row.response_body::text;
-    r.resource_id := v_row.resource_id;
-    r.one_time_secret := r.response_status < 300 and coalesce(r.response_body = '{"one_time_secret": true}', false);
-  else
-    r.outcome := 'reused';
+  v_now := pgidem._now();
+  if v_row.state = 'completed' and v_row.request_sha256 = p_request_sha256 and v_row.expires_at > v_now then
+    return ('replay', v_row.response_status, v_row.response_body, v_row.resource_id,
+      v_row.response_status < 300 and coalesce(v_row.response_body = '{"one_time_secret": true}', false),
+      null, v_row.created_at, v_row.expires_at)::pgidem.begin_result;
+  -- Replacing its own row would let one transaction claim a key twice.
+  elsif v_row.expires_at <= v_now and not pgidem._mine(v_row.xmin) then
+    return ('expired', null, null, null, false, null, null, null)::pgidem.begin_result;
+  elsif v_row.expires_at <= v_now or v_row.state = 'in_progress' then
+    return ('in_progress', null, null, null, false, 1, v_row.created_at, v_row.expires_at)::pgidem.begin_result;
   end if;
-
-  if r.outcome = 'in_progress' then
-    r.retry_after := 1;
-  end if;
-  r.created_at := v_row.created_at;
-  r.expires_at := v_row.expires_at;
-  return r;
+  return ('reused', null, null, null, false, null, v_row.created_at, v_row.expires_at)::pgidem.begin_result;
 end
 $$;
 
@@ -431,24 +432,20 @@ parallel unsafe
 security invoker
 as $$
 declare
-  v_now constant timestamptz := pgidem._now();
   v_resource_id constant uuid := pgidem._uuid(p_body ->> 'id');
+  v_now timestamptz;
   r pgidem.begin_result;
 begin
-  -- Born expired, the row would answer nobody and the retry would run again: then the TTL counts from now.
   update pgidem.idempotency_keys k
   set state = 'completed',
       response_status = p_status,
       response_body = case when p_one_time_secret then '{"one_time_secret": true}' else p_body end,
-      resource_id = v_resource_id,
-      expires_at = case
-        when k.expires_at > v_now then k.expires_at
-        else v_now + make_interval(secs => extract(epoch from k.expires_at - k.created_at)::double precision)
-      end
+      resource_id = v_resource_id
   where k.principal_id = p_principal_id
     and k.key = p_key
     and k.state = 'in_progress'
-    and pgidem._mine(k.xmin)
+    -- The former is what _mine says, too, but for a claim in a subtransaction.
+    and (k.xmin = pg_current_xact_id_if_assigned()::xid or pgidem._mine(k.xmin))
   returning 'stored', k.response_status::integer, k.response_body::text, k.resource_id, p_one_time_secret, null::integer, k.created_at, k.expires_at
   into r;
 
@@ -458,6 +455,16 @@ begin
       message = 'no claim of this transaction to complete',
       detail = 'The key is not in progress in this transaction: idem_begin did not answer claimed here, was undone by ROLLBACK TO or an exception block, the claim was completed before, or the operation deleted it, as a cascade from its principal does.',
       hint = 'Roll back. Call idem_begin first and outside any savepoint, idem_complete once and last, both in one transaction and for the same principal and key.';
+  end if;
+  -- Born expired, the row would answer nobody and the retry would run again: then the TTL counts from now.
+  v_now := pgidem._now();
+  if r.expires_at <= v_now then
+    update pgidem.idempotency_keys k
+    set expires_at = v_now + pgidem._seconds(k.expires_at - k.created_at)
+    where k.principal_id = p_principal_id
+      and k.key = p_key
+    returning k.expires_at
+    into r.expires_at;
   end if;
   return r;
 end
@@ -493,43 +500,58 @@ revoke all on function pgidem._record_gate(text, text) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
 /*
-What the constraints of the table demand, before a wait or a write and without the text in the error.
+What the constraints of the table demand, asked before a wait or a write, so that the error has no text of the caller. A
+single expression, so that it is inlined into the callers. Collation "C": see _uuid.
 */
-create or replace function pgidem._check_record_key(
+create or replace function pgidem._is_record_key(
+  p_user_id text,
+  p_key text
+)
+returns boolean
+language sql
+immutable
+parallel safe
+security invoker
+return coalesce(
+  pg_catalog.char_length(p_user_id) between 1 and 255
+    and p_user_id collate pg_catalog."C" operator(pg_catalog.~) '[^ ]'
+    and p_user_id collate pg_catalog."C" operator(pg_catalog.!~) E'[\\u0001-\\u001f\\u007f-\\u009f]'
+    and pg_catalog.char_length(p_key) between 1 and 255
+    and p_key collate pg_catalog."C" operator(pg_catalog.~) '^[!-~]([ -~]*[!-~])?$',
+  false
+);
+
+comment on function pgidem._is_record_key(text, text) is 'True when idempotency_record can hold the user and the key.';
+
+revoke all on function pgidem._is_record_key(text, text) from public;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create or replace function pgidem._refuse_record_key(
   p_user_id text,
   p_key text
 )
 returns void
 language plpgsql
-stable
+immutable
 parallel safe
 security invoker
 as $$
-declare
-  v_user_id constant text not null := coalesce(p_user_id, '') collate "C";
-  v_key constant text not null := coalesce(p_key, '') collate "C";
 begin
-  if char_length(v_user_id) between 1 and 255 and v_user_id collate "C" ~ '[^ ]'
-     and v_user_id collate "C" !~ E'[\\u0001-\\u001f\\u007f-\\u009f]'
-     and char_length(v_key) between 1 and 255 and v_key collate "C" ~ '^[!-~]([ -~]*[!-~])?$' then
-    return;
-  end if;
   raise exception using
     errcode = 'invalid_parameter_value',
     message = 'invalid argument',
     detail = format('p_user_id has %s characters, p_key has %s; or one of them holds a character that is not allowed.',
-      char_length(v_user_id), char_length(v_key)),
+      coalesce(char_length(p_user_id), 0), coalesce(char_length(p_key), 0)),
     hint = 'Give p_user_id 1 to 255 characters, not all blank and none of them a control character, and p_key 1 to 255 characters from 0x21 to 0x7E, with spaces inside.';
 end
 $$;
 
-comment on function pgidem._check_record_key(text, text) is
-  'Raises 22023 unless idempotency_record can hold the user and the key.';
+comment on function pgidem._refuse_record_key(text, text) is 'Raises 22023 for a user or key that _is_record_key does not take.';
 
-revoke all on function pgidem._check_record_key(text, text) from public;
+revoke all on function pgidem._refuse_record_key(text, text) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
-create or replace function pgidem._check_token(
+create or replace function pgidem._refuse_token(
   p_token bigint
 )
 returns void
@@ -539,19 +561,17 @@ parallel safe
 security invoker
 as $$
 begin
-  if p_token is null then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = 'invalid argument',
-      detail = 'p_token is null.',
-      hint = 'Pass the token that idem_claim gave. It gives one with the outcome claimed only.';
-  end if;
+  raise exception using
+    errcode = 'invalid_parameter_value',
+    message = 'invalid argument',
+    detail = format('p_token is %s.', coalesce(p_token::text, 'null')),
+    hint = 'Pass the token that idem_claim gave. It gives one with the outcome claimed only.';
 end
 $$;
 
-comment on function pgidem._check_token(bigint) is 'Raises 22023 when a token is null.';
+comment on function pgidem._refuse_token(bigint) is 'Raises 22023 for a token that is null.';
 
-revoke all on function pgidem._check_token(bigint) from public;
+revoke all on function pgidem._refuse_token(bigint) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
 /*
@@ -868,8 +888,8 @@ set lock_timeout = '2s'
 set enable_seqscan = off
 as $$
 declare
-  v_ttl interval := case when p_ttl is not null then pgidem._duration('p_ttl', p_ttl) end;
-  v_wait interval := case when p_lock_timeout is not null then pgidem._duration('p_lock_timeout', p_lock_timeout) end;
+  v_ttl interval;
+  v_wait interval;
   v_deadline timestamptz;
   v_now timestamptz;
   r pgidem.begin_result;
@@ -891,9 +911,8 @@ begin
     return r;
   end if;
 
-  if v_ttl is null or v_wait is null then
-    select coalesce(v_ttl, pgidem._duration('settings.key_ttl', s.key_ttl)),
-           coalesce(v_wait, pgidem._duration('settings.lock_timeout', s.lock_timeout))
+  if p_ttl is null or p_lock_timeout is null then
+    select pgidem._seconds(s.key_ttl), pgidem._seconds(s.lock_timeout)
     into v_ttl, v_wait
     from pgidem.settings s
     where s.singleton;
@@ -901,6 +920,12 @@ begin
       -- Raises, and says how to get the row back.
       perform pgidem._duration('settings', null);
     end if;
+  end if;
+  if p_ttl is not null then
+    v_ttl := pgidem._duration('p_ttl', p_ttl);
+  end if;
+  if p_lock_timeout is not null then
+    v_wait := pgidem._duration('p_lock_timeout', p_lock_timeout);
   end if;
   v_deadline := clock_timestamp() + v_wait;
 
@@ -921,10 +946,7 @@ begin
     values (p_principal_id, p_key, p_action, p_request_sha256, v_now, v_now + v_ttl)
     on conflict on constraint idempotency_keys_pkey do nothing;
     if found then
-      r.outcome := 'claimed';
-      r.created_at := v_now;
-      r.expires_at := v_now + v_ttl;
-      return r;
+      return ('claimed', null, null, null, false, null, v_now, v_now + v_ttl)::pgidem.begin_result;
     end if;
     r := pgidem._read(p_principal_id, p_key, p_request_sha256);
   end loop;
@@ -1254,9 +1276,9 @@ declare
   -- The caller's text may come in a collation of its own.
   v_user_id constant text collate "C" := p_user_id;
   v_key constant text collate "C" := p_key;
-  v_lease interval := case when p_lease is not null then pgidem._duration('p_lease', p_lease) end;
-  v_retention interval := case when p_retention is not null then pgidem._duration('p_retention', p_retention) end;
-  v_wait interval := case when p_lock_timeout is not null then pgidem._duration('p_lock_timeout', p_lock_timeout) end;
+  v_lease interval;
+  v_retention interval;
+  v_wait interval;
   v_deadline timestamptz;
   v_now timestamptz;
   v_waited interval;
@@ -1264,7 +1286,9 @@ declare
   v_timed_out boolean := false;
   r pgidem.claim_result;
 begin
-  perform pgidem._check_record_key(v_user_id, v_key);
+  if not pgidem._is_record_key(v_user_id, v_key) then
+    perform pgidem._refuse_record_key(v_user_id, v_key);
+  end if;
   if octet_length(p_request_sha256) is distinct from 32 then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -1278,10 +1302,8 @@ begin
     return r;
   end if;
 
-  if v_lease is null or v_retention is null or v_wait is null then
-    select coalesce(v_lease, pgidem._duration('settings.lease', s.lease)),
-           coalesce(v_retention, pgidem._duration('settings.retention', s.retention)),
-           coalesce(v_wait, pgidem._duration('settings.lock_timeout', s.lock_timeout))
+  if p_lease is null or p_retention is null or p_lock_timeout is null then
+    select pgidem._seconds(s.lease), pgidem._seconds(s.retention), pgidem._seconds(s.lock_timeout)
     into v_lease, v_retention, v_wait
     from pgidem.settings s
     where s.singleton;
@@ -1289,6 +1311,15 @@ begin
       -- Raises, and says how to get the row back.
       perform pgidem._duration('settings', null);
     end if;
+  end if;
+  if p_lease is not null then
+    v_lease := pgidem._duration('p_lease', p_lease);
+  end if;
+  if p_retention is not null then
+    v_retention := pgidem._duration('p_retention', p_retention);
+  end if;
+  if p_lock_timeout is not null then
+    v_wait := pgidem._duration('p_lock_timeout', p_lock_timeout);
   end if;
   v_deadline := clock_timestamp() + v_wait;
 
@@ -1539,10 +1570,15 @@ declare
   v_bad_header constant boolean := concat(p_content_type, p_location, p_etag) collate "C" ~ E'[\\u0001-\\u0008\\u000a-\\u001f\\u007f]';
   v_retention interval;
   v_now timestamptz;
+  v_waited interval;
   r pgidem.claim_result;
 begin
-  perform pgidem._check_record_key(v_user_id, v_key);
-  perform pgidem._check_token(p_token);
+  if not pgidem._is_record_key(v_user_id, v_key) then
+    perform pgidem._refuse_record_key(v_user_id, v_key);
+  end if;
+  if p_token is null then
+    perform pgidem._refuse_token(p_token);
+  end if;
   if v_bad_status or v_bad_header then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -1555,30 +1591,36 @@ begin
       hint = 'Pass the token that idem_claim gave, the HTTP status and header values of the response.';
   end if;
 
-  -- The clock is read when the row is held: a wait must not shorten the retention.
-  select k.retention
-  into v_retention
-  from pgidem.idempotency_record k
+  v_now := pgidem._now();
+  update pgidem.idempotency_record k
+  set state = 'completed',
+      live_until = v_now + k.retention,
+      response_status = p_status,
+      response_content_type = v_content_type,
+      response_location = v_location,
+      response_etag = v_etag,
+      response_body = v_body,
+      one_time_secret = v_secret,
+      finished_at = v_now,
+      expires_at = greatest(k.expires_at, v_now + k.retention)
   where k.user_id = v_user_id
     and k.idem_key = v_key
     and k.token = p_token
     and k.state = 'in_progress'
-  for no key update;
+  returning k.retention
+  into v_retention;
   if found then
-    v_now := pgidem._now();
-    update pgidem.idempotency_record k
-    set state = 'completed',
-        live_until = v_now + v_retention,
-        response_status = p_status,
-        response_content_type = v_content_type,
-        response_location = v_location,
-        response_etag = v_etag,
-        response_body = v_body,
-        one_time_secret = v_secret,
-        finished_at = v_now,
-        expires_at = greatest(k.expires_at, v_now + v_retention)
-    where k.user_id = v_user_id
-      and k.idem_key = v_key;
+    -- Where the update waited for whoever held the row, the retention counts from the end of the wait.
+    v_waited := pgidem._now() - v_now;
+    if v_waited > interval '100 milliseconds' then
+      v_now := v_now + v_waited;
+      update pgidem.idempotency_record k
+      set live_until = v_now + v_retention,
+          finished_at = v_now,
+          expires_at = greatest(k.expires_at, v_now + v_retention)
+      where k.user_id = v_user_id
+        and k.idem_key = v_key;
+    end if;
     r.outcome := 'stored';
     r.live_until := v_now + v_retention;
     r.response_status := p_status;
@@ -1687,8 +1729,12 @@ declare
   v_user_id constant text collate "C" := p_user_id;
   v_key constant text collate "C" := p_key;
 begin
-  perform pgidem._check_record_key(v_user_id, v_key);
-  perform pgidem._check_token(p_token);
+  if not pgidem._is_record_key(v_user_id, v_key) then
+    perform pgidem._refuse_record_key(v_user_id, v_key);
+  end if;
+  if p_token is null then
+    perform pgidem._refuse_token(p_token);
+  end if;
   delete from pgidem.idempotency_record k
   where k.user_id = v_user_id
     and k.idem_key = v_key
@@ -1760,8 +1806,12 @@ declare
   v_now timestamptz;
   v_row record;
 begin
-  perform pgidem._check_record_key(v_user_id, v_key);
-  perform pgidem._check_token(p_token);
+  if not pgidem._is_record_key(v_user_id, v_key) then
+    perform pgidem._refuse_record_key(v_user_id, v_key);
+  end if;
+  if p_token is null then
+    perform pgidem._refuse_token(p_token);
+  end if;
   if p_lease is not null then
     v_lease := pgidem._duration('p_lease', p_lease);
   else
@@ -1863,8 +1913,12 @@ declare
   v_key constant text collate "C" := p_key;
   v_row record;
 begin
-  perform pgidem._check_record_key(v_user_id, v_key);
-  perform pgidem._check_token(p_token);
+  if not pgidem._is_record_key(v_user_id, v_key) then
+    perform pgidem._refuse_record_key(v_user_id, v_key);
+  end if;
+  if p_token is null then
+    perform pgidem._refuse_token(p_token);
+  end if;
   select k.live_until, k.xmin
   into v_row
   from pgidem.idempotency_record k

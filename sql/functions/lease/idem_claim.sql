@@ -24,9 +24,9 @@ declare
   -- The caller's text may come in a collation of its own.
   v_user_id constant text collate "C" := p_user_id;
   v_key constant text collate "C" := p_key;
-  v_lease interval := case when p_lease is not null then pgidem._duration('p_lease', p_lease) end;
-  v_retention interval := case when p_retention is not null then pgidem._duration('p_retention', p_retention) end;
-  v_wait interval := case when p_lock_timeout is not null then pgidem._duration('p_lock_timeout', p_lock_timeout) end;
+  v_lease interval;
+  v_retention interval;
+  v_wait interval;
   v_deadline timestamptz;
   v_now timestamptz;
   v_waited interval;
@@ -34,7 +34,9 @@ declare
   v_timed_out boolean := false;
   r pgidem.claim_result;
 begin
-  perform pgidem._check_record_key(v_user_id, v_key);
+  if not pgidem._is_record_key(v_user_id, v_key) then
+    perform pgidem._refuse_record_key(v_user_id, v_key);
+  end if;
   if octet_length(p_request_sha256) is distinct from 32 then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -48,10 +50,8 @@ begin
     return r;
   end if;
 
-  if v_lease is null or v_retention is null or v_wait is null then
-    select coalesce(v_lease, pgidem._duration('settings.lease', s.lease)),
-           coalesce(v_retention, pgidem._duration('settings.retention', s.retention)),
-           coalesce(v_wait, pgidem._duration('settings.lock_timeout', s.lock_timeout))
+  if p_lease is null or p_retention is null or p_lock_timeout is null then
+    select pgidem._seconds(s.lease), pgidem._seconds(s.retention), pgidem._seconds(s.lock_timeout)
     into v_lease, v_retention, v_wait
     from pgidem.settings s
     where s.singleton;
@@ -59,6 +59,15 @@ begin
       -- Raises, and says how to get the row back.
       perform pgidem._duration('settings', null);
     end if;
+  end if;
+  if p_lease is not null then
+    v_lease := pgidem._duration('p_lease', p_lease);
+  end if;
+  if p_retention is not null then
+    v_retention := pgidem._duration('p_retention', p_retention);
+  end if;
+  if p_lock_timeout is not null then
+    v_wait := pgidem._duration('p_lock_timeout', p_lock_timeout);
   end if;
   v_deadline := clock_timestamp() + v_wait;
 

@@ -32,10 +32,15 @@ declare
   v_bad_header constant boolean := concat(p_content_type, p_location, p_etag) collate "C" ~ E'[\\u0001-\\u0008\\u000a-\\u001f\\u007f]';
   v_retention interval;
   v_now timestamptz;
+  v_waited interval;
   r pgidem.claim_result;
 begin
-  perform pgidem._check_record_key(v_user_id, v_key);
-  perform pgidem._check_token(p_token);
+  if not pgidem._is_record_key(v_user_id, v_key) then
+    perform pgidem._refuse_record_key(v_user_id, v_key);
+  end if;
+  if p_token is null then
+    perform pgidem._refuse_token(p_token);
+  end if;
   if v_bad_status or v_bad_header then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -48,30 +53,36 @@ begin
       hint = 'Pass the token that idem_claim gave, the HTTP status and header values of the response.';
   end if;
 
-  -- The clock is read when the row is held: a wait must not shorten the retention.
-  select k.retention
-  into v_retention
-  from pgidem.idempotency_record k
+  v_now := pgidem._now();
+  update pgidem.idempotency_record k
+  set state = 'completed',
+      live_until = v_now + k.retention,
+      response_status = p_status,
+      response_content_type = v_content_type,
+      response_location = v_location,
+      response_etag = v_etag,
+      response_body = v_body,
+      one_time_secret = v_secret,
+      finished_at = v_now,
+      expires_at = greatest(k.expires_at, v_now + k.retention)
   where k.user_id = v_user_id
     and k.idem_key = v_key
     and k.token = p_token
     and k.state = 'in_progress'
-  for no key update;
+  returning k.retention
+  into v_retention;
   if found then
-    v_now := pgidem._now();
-    update pgidem.idempotency_record k
-    set state = 'completed',
-        live_until = v_now + v_retention,
-        response_status = p_status,
-        response_content_type = v_content_type,
-        response_location = v_location,
-        response_etag = v_etag,
-        response_body = v_body,
-        one_time_secret = v_secret,
-        finished_at = v_now,
-        expires_at = greatest(k.expires_at, v_now + v_retention)
-    where k.user_id = v_user_id
-      and k.idem_key = v_key;
+    -- Where the update waited for whoever held the row, the retention counts from the end of the wait.
+    v_waited := pgidem._now() - v_now;
+    if v_waited > interval '100 milliseconds' then
+      v_now := v_now + v_waited;
+      update pgidem.idempotency_record k
+      set live_until = v_now + v_retention,
+          finished_at = v_now,
+          expires_at = greatest(k.expires_at, v_now + v_retention)
+      where k.user_id = v_user_id
+        and k.idem_key = v_key;
+    end if;
     r.outcome := 'stored';
     r.live_until := v_now + v_retention;
     r.response_status := p_status;

@@ -17,8 +17,12 @@ declare
   v_user_id constant text collate "C" := p_user_id;
   v_key constant text collate "C" := p_key;
 begin
-  perform pgidem._check_record_key(v_user_id, v_key);
-  perform pgidem._check_token(p_token);
+  if not pgidem._is_record_key(v_user_id, v_key) then
+    perform pgidem._refuse_record_key(v_user_id, v_key);
+  end if;
+  if p_token is null then
+    perform pgidem._refuse_token(p_token);
+  end if;
   delete from pgidem.idempotency_record k
   where k.user_id = v_user_id
     and k.idem_key = v_key

@@ -21,8 +21,12 @@ declare
   v_now timestamptz;
   v_row record;
 begin
-  perform pgidem._check_record_key(v_user_id, v_key);
-  perform pgidem._check_token(p_token);
+  if not pgidem._is_record_key(v_user_id, v_key) then
+    perform pgidem._refuse_record_key(v_user_id, v_key);
+  end if;
+  if p_token is null then
+    perform pgidem._refuse_token(p_token);
+  end if;
   if p_lease is not null then
     v_lease := pgidem._duration('p_lease', p_lease);
   else

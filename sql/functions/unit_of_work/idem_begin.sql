@@ -21,8 +21,8 @@ set lock_timeout = '2s'
 set enable_seqscan = off
 as $$
 declare
-  v_ttl interval := case when p_ttl is not null then pgidem._duration('p_ttl', p_ttl) end;
-  v_wait interval := case when p_lock_timeout is not null then pgidem._duration('p_lock_timeout', p_lock_timeout) end;
+  v_ttl interval;
+  v_wait interval;
   v_deadline timestamptz;
   v_now timestamptz;
   r pgidem.begin_result;
@@ -44,9 +44,8 @@ begin
     return r;
   end if;
 
-  if v_ttl is null or v_wait is null then
-    select coalesce(v_ttl, pgidem._duration('settings.key_ttl', s.key_ttl)),
-           coalesce(v_wait, pgidem._duration('settings.lock_timeout', s.lock_timeout))
+  if p_ttl is null or p_lock_timeout is null then
+    select pgidem._seconds(s.key_ttl), pgidem._seconds(s.lock_timeout)
     into v_ttl, v_wait
     from pgidem.settings s
     where s.singleton;
@@ -54,6 +53,12 @@ begin
       -- Raises, and says how to get the row back.
       perform pgidem._duration('settings', null);
     end if;
+  end if;
+  if p_ttl is not null then
+    v_ttl := pgidem._duration('p_ttl', p_ttl);
+  end if;
+  if p_lock_timeout is not null then
+    v_wait := pgidem._duration('p_lock_timeout', p_lock_timeout);
   end if;
   v_deadline := clock_timestamp() + v_wait;
 
@@ -74,10 +79,7 @@ begin
     values (p_principal_id, p_key, p_action, p_request_sha256, v_now, v_now + v_ttl)
     on conflict on constraint idempotency_keys_pkey do nothing;
     if found then
-      r.outcome := 'claimed';
-      r.created_at := v_now;
-      r.expires_at := v_now + v_ttl;
-      return r;
+      return ('claimed', null, null, null, false, null, v_now, v_now + v_ttl)::pgidem.begin_result;
     end if;
     r := pgidem._read(p_principal_id, p_key, p_request_sha256);
   end loop;

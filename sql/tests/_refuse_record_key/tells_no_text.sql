@@ -3,7 +3,7 @@ begin;
 \ir ../_diagnose.psql
 select plan(4);
 
-select pg_temp.diagnose(format('select pgidem._check_record_key(%L, %L)', user_id, key)) as e
+select pg_temp.diagnose(format('select pgidem._refuse_record_key(%L, %L)', user_id, key)) as e
 from (values (E'alice\n', 'hunter2')) v (user_id, key) \gset
 select is(:'e'::jsonb ->> 'code', '22023', 'refused');
 select is(:'e'::jsonb ->> 'detail',
