@@ -12,10 +12,10 @@ immutable
 parallel safe
 security invoker
 return coalesce(
-  pg_catalog.char_length(p_user_id) between 1 and 255
+  pg_catalog.char_length(p_user_id) operator(pg_catalog.>=) 1 and pg_catalog.char_length(p_user_id) operator(pg_catalog.<=) 255
     and p_user_id collate pg_catalog."C" operator(pg_catalog.~) '[^ ]'
     and p_user_id collate pg_catalog."C" operator(pg_catalog.!~) E'[\\u0001-\\u001f\\u007f-\\u009f]'
-    and pg_catalog.char_length(p_key) between 1 and 255
+    and pg_catalog.char_length(p_key) operator(pg_catalog.>=) 1 and pg_catalog.char_length(p_key) operator(pg_catalog.<=) 255
     and p_key collate pg_catalog."C" operator(pg_catalog.~) '^[!-~]([ -~]*[!-~])?$',
   false
 );

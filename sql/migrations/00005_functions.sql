@@ -513,10 +513,10 @@ immutable
 parallel safe
 security invoker
 return coalesce(
-  pg_catalog.char_length(p_user_id) between 1 and 255
+  pg_catalog.char_length(p_user_id) operator(pg_catalog.>=) 1 and pg_catalog.char_length(p_user_id) operator(pg_catalog.<=) 255
     and p_user_id collate pg_catalog."C" operator(pg_catalog.~) '[^ ]'
     and p_user_id collate pg_catalog."C" operator(pg_catalog.!~) E'[\\u0001-\\u001f\\u007f-\\u009f]'
-    and pg_catalog.char_length(p_key) between 1 and 255
+    and pg_catalog.char_length(p_key) operator(pg_catalog.>=) 1 and pg_catalog.char_length(p_key) operator(pg_catalog.<=) 255
     and p_key collate pg_catalog."C" operator(pg_catalog.~) '^[!-~]([ -~]*[!-~])?$',
   false
 );
@@ -978,7 +978,8 @@ p_action: name of the operation, for operators; never compared.
 p_request_sha256: fingerprint of the request: its SHA-256, 32 bytes. Take a JSON body in the form of
   RFC 8785, so that a repeat may write the same JSON in another way.
 p_ttl: how long the stored response answers, counted from now: an interval of more than zero and at
-  most 10 years (3652.5 days), without months; null means settings.key_ttl.
+  most 10 years (3652.5 days), without months; null means settings.key_ttl. Like p_lock_timeout it
+  is not looked at where a stored response answers.
 p_lock_timeout: how long to wait, in total, for other transactions that run the key: an interval
   like p_ttl, of which a single wait lasts at least 1 millisecond and at most 24 days; null means
   settings.lock_timeout.
@@ -1396,7 +1397,8 @@ p_user_id: whose key it is, 1 to 255 characters.
 p_key: what the client sent in Idempotency-Key, 1 to 255 printable ASCII characters.
 p_request_sha256: fingerprint of the request: its SHA-256, 32 bytes.
 p_lease: how long the claim holds without idem_renew: an interval of more than zero and at most 10
-  years (3652.5 days), without months; null means settings.lease.
+  years (3652.5 days), without months; null means settings.lease. Like the other intervals it is
+  not looked at where a live record answers.
 p_retention: how long the stored response answers, counted from its finish, an interval like
   p_lease; null means settings.retention.
 p_lock_timeout: how long to wait, in total, for other transactions that claim the key: an interval

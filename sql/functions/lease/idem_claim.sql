@@ -144,7 +144,8 @@ p_user_id: whose key it is, 1 to 255 characters.
 p_key: what the client sent in Idempotency-Key, 1 to 255 printable ASCII characters.
 p_request_sha256: fingerprint of the request: its SHA-256, 32 bytes.
 p_lease: how long the claim holds without idem_renew: an interval of more than zero and at most 10
-  years (3652.5 days), without months; null means settings.lease.
+  years (3652.5 days), without months; null means settings.lease. Like the other intervals it is
+  not looked at where a live record answers.
 p_retention: how long the stored response answers, counted from its finish, an interval like
   p_lease; null means settings.retention.
 p_lock_timeout: how long to wait, in total, for other transactions that claim the key: an interval
