@@ -20,7 +20,8 @@ demo: ## See it work: a server, the schema, requests and their repeats
 
 .PHONY: docker-demo
 docker-demo: program ## Serve the demo's API on port 8080, beside a database in a container
-	BASE=$$(scripts/base-image 18) docker compose -f docker/compose.yaml up --build
+	@compose='docker compose'; $$compose version >/dev/null 2>&1 || compose=docker-compose; \
+		BASE=$$(scripts/base-image 18) && export BASE && $$compose -f docker/compose.yaml up --build
 
 .PHONY: program
 program: ## Build bin/pgidem, which needs no library of the system
