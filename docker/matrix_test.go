@@ -124,14 +124,26 @@ func image(t *testing.T, container *postgres.PostgresContainer, url, major strin
 		"select concat_ws(' ', jobname, schedule, command, database, active) from cron.job").Scan(&job))
 	require.Equal(t, "pgidem.idempotency_cleanup * * * * * call pgidem.cleanup() shop t", job)
 
-	// By this name the functions learn which zone pg_cron keeps to; pg_cron 1.4 keeps to GMT.
+	// By this name the functions learn which zone pg_cron keeps to; pg_cron 1.4 keeps to GMT. A plain role may not ask, and
+	// the owner of the schema can be one.
 	if major != "15" {
 		var zone string
 		require.NoError(t, conn.QueryRow(t.Context(), "show cron.timezone").Scan(&zone))
 		require.Equal(t, "GMT", zone)
 	}
+	var expression string
+	require.NoError(t, conn.QueryRow(t.Context(),
+		"select pg_get_expr(proargdefaults, 0) from pg_proc where oid = 'pgidem._next_cleanup'::regproc").Scan(&expression))
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	var unknown *string
+	_, err = tx.Exec(t.Context(), "create role plain; set local role plain")
+	require.NoError(t, err)
+	require.NoError(t, tx.QueryRow(t.Context(), "select "+expression).Scan(&unknown))
+	require.Nil(t, unknown)
+	require.NoError(t, tx.Rollback(t.Context()))
 
-	_, err := pgx.Connect(t.Context(), strings.Replace(url, ":password@", ":guess@", 1))
+	_, err = pgx.Connect(t.Context(), strings.Replace(url, ":password@", ":guess@", 1))
 	require.ErrorContains(t, err, "password authentication failed")
 
 	require.Equal(t, 2, ready(log(t, container)), "once on the socket, once for everybody")

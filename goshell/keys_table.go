@@ -65,8 +65,8 @@ func scanKeysEntry(row pgx.Row) (Entry, error) {
 		body, id   *string
 		secret     *bool
 		retryAfter *int32
-		created    *float64
-		expires    *float64
+		created    *int64
+		expires    *int64
 	)
 	if err := row.Scan((*string)(&e.Outcome), &status, &body, &id, &secret, &retryAfter, &created, &expires); err != nil {
 		return Entry{}, err
@@ -81,7 +81,7 @@ func scanKeysEntry(row pgx.Row) (Entry, error) {
 		e.RetryAfter = time.Duration(*retryAfter) * time.Second
 	}
 	if created != nil && expires != nil {
-		e.CreatedAt, e.ExpiresAt = instant(*created), instant(*expires)
+		e.CreatedAt, e.ExpiresAt = time.UnixMicro(*created), time.UnixMicro(*expires)
 	}
 	return e, knownOutcome(e.Outcome)
 }

@@ -77,8 +77,8 @@ func scanRecord(row pgx.Row) (Entry, error) {
 	var (
 		e                           Entry
 		retryAfter, status          *int32
-		token                       *int64
-		live, lease                 *float64
+		token, live                 *int64
+		lease                       *float64
 		contentType, location, etag *string
 		secret                      *bool
 	)
@@ -91,7 +91,7 @@ func scanRecord(row pgx.Row) (Entry, error) {
 	e.Response.OneTimeSecret = orZero(secret)
 	e.RetryAfter = time.Duration(orZero(retryAfter)) * time.Second
 	if live != nil {
-		e.ExpiresAt = instant(*live)
+		e.ExpiresAt = time.UnixMicro(*live)
 	}
 	e.Token, e.lease = orZero(token), seconds(orZero(lease))
 	return e, knownOutcome(e.Outcome)

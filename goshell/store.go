@@ -10,21 +10,21 @@ import (
 
 // All SQL of the shell: transaction control and calls of pgidem's functions.
 const (
-	// Instants and intervals travel as seconds: as text they would look as DateStyle and IntervalStyle say.
+	// Instants travel as microseconds and intervals as seconds: as text they would look as DateStyle and IntervalStyle say.
 	sqlBegin = `select outcome, response_status, response_body, resource_id, one_time_secret, retry_after,
-  date_part('epoch', created_at), date_part('epoch', expires_at)
+  (date_part('epoch', created_at) * 1000000)::bigint, (date_part('epoch', expires_at) * 1000000)::bigint
 from pgidem.idem_begin($1::uuid, $2::uuid, $3::text, $4::bytea, $5::interval, $6::interval)`
 	sqlComplete  = `select pgidem.idem_complete($1::uuid, $2::uuid, $3::integer, $4::jsonb, $5::boolean)`
 	sqlSaveFinal = `select outcome, response_status, response_body, resource_id, one_time_secret, retry_after,
-  date_part('epoch', created_at), date_part('epoch', expires_at)
+  (date_part('epoch', created_at) * 1000000)::bigint, (date_part('epoch', expires_at) * 1000000)::bigint
 from pgidem.idem_save_final($1::uuid, $2::uuid, $3::text, $4::bytea, $5::integer, $6::jsonb, $7::interval, $8::interval)`
-	sqlClaim = `select outcome, token, retry_after, date_part('epoch', live_until), response_status, content_type, location, etag, response_body, one_time_secret,
+	sqlClaim = `select outcome, token, retry_after, (date_part('epoch', live_until) * 1000000)::bigint, response_status, content_type, location, etag, response_body, one_time_secret,
   date_part('epoch', live_until - clock_timestamp())
 from pgidem.idem_claim($1::text, $2::text, $3::bytea, $4::interval, $5::interval, $6::interval, $7::uuid)`
-	sqlFinish = `select outcome, token, retry_after, date_part('epoch', live_until), response_status, content_type, location, etag, response_body, one_time_secret,
+	sqlFinish = `select outcome, token, retry_after, (date_part('epoch', live_until) * 1000000)::bigint, response_status, content_type, location, etag, response_body, one_time_secret,
   date_part('epoch', live_until - clock_timestamp())
 from pgidem.idem_finish($1::text, $2::text, $3::bigint, $4::integer, $5::text, $6::text, $7::text, $8::bytea, $9::boolean, $10::boolean)`
-	sqlClaimAndFinish = `select (r).outcome, (r).token, (r).retry_after, date_part('epoch', (r).live_until), (r).response_status, (r).content_type, (r).location, (r).etag, (r).response_body, (r).one_time_secret,
+	sqlClaimAndFinish = `select (r).outcome, (r).token, (r).retry_after, (date_part('epoch', (r).live_until) * 1000000)::bigint, (r).response_status, (r).content_type, (r).location, (r).etag, (r).response_body, (r).one_time_secret,
   date_part('epoch', (r).live_until - clock_timestamp())
 from (
   select case when c.outcome = 'claimed'

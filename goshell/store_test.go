@@ -104,6 +104,37 @@ func TestStore_BeginCompleteReplay(t *testing.T) {
 	require.Empty(t, entry.ResourceID)
 }
 
+// Whatever the session's settings make of an instant as text.
+func TestStore_InstantsAreExact(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	ctx := t.Context()
+	_, err := s.sql.Exec(ctx, "select set_config(name, value, false) from (values ('extra_float_digits', '-15'), ('datestyle', 'SQL'), ('intervalstyle', 'iso_8601')) v (name, value)")
+	require.NoError(t, err)
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+		m := s.message(newKey(), "hello")
+		tx, err := s.sql.Begin(ctx)
+		require.NoError(t, err)
+		entry, err := goshell.Store{}.Begin(ctx, modeOf{tx, mode}, m)
+		require.NoError(t, err)
+		var created, expires int64
+		require.NoError(t, tx.QueryRow(ctx, `select (extract(epoch from created_at) * 1000000)::bigint, (extract(epoch from expires_at) * 1000000)::bigint
+			from pgidem.idempotency_keys where key = $1`, m.Key).Scan(&created, &expires))
+		require.NoError(t, tx.Rollback(ctx))
+		require.Equal(t, []int64{created, expires}, []int64{entry.CreatedAt.UnixMicro(), entry.ExpiresAt.UnixMicro()}, mode)
+	}
+}
+
+// modeOf is a transaction whose queries go by one mode.
+type modeOf struct {
+	pgx.Tx
+	mode pgx.QueryExecMode
+}
+
+func (m modeOf) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return m.Tx.QueryRow(ctx, sql, append([]any{m.mode}, args...)...)
+}
+
 // begin asks for a key in a transaction that is rolled back.
 func (s *site) begin(m goshell.Request) goshell.Entry {
 	s.t.Helper()

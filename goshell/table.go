@@ -98,13 +98,6 @@ func seconds(n float64) time.Duration {
 	return time.Duration(math.Round(n*1e6)) * time.Microsecond
 }
 
-// instant is a time of the database, given in seconds since 1970: exact to the microsecond until the year 2106, and no
-// further than the years that can be written, for infinity is one of its times.
-func instant(n float64) time.Time {
-	const first, last = -62135596800, 253402300799
-	return time.UnixMicro(int64(math.Round(min(max(n, first), last) * 1e6)))
-}
-
 // nullable passes a text, null for none.
 func nullable(s string) *string {
 	if s == "" {

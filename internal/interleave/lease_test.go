@@ -3,6 +3,7 @@ package interleave
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -431,8 +432,10 @@ func TestLease_FinishReadsTheClockAfterItsWait(t *testing.T) {
 	a.waitBlocked(otherTx)
 	set(30)
 	holder.rollback()
-	a.result().gives("stored", "by A")
-	require.Equal(t, "2026-01-01 00:01:30+00", h.value("select live_until::text from pgidem.idempotency_record where idem_key = $1", k.key))
+	answer := a.result().gives("stored", "by A")
+	require.WithinDuration(t, time.Date(2026, 1, 1, 0, 1, 30, 0, time.UTC), answer.row()["live_until"].(time.Time), 0)
+	require.Equal(t, "2026-01-01 00:00:30+00 2026-01-01 00:01:30+00",
+		h.value("select concat_ws(' ', finished_at, live_until) from pgidem.idempotency_record where idem_key = $1", k.key))
 }
 
 // A renewal that is not committed when the lease that it extends is over.

@@ -44,6 +44,20 @@ func TestWait_AnotherRequestWaitsAndIsReusedAfterTheCommit(t *testing.T) {
 	b.result().is("reused")
 }
 
+// A senseless duration is refused before anything is waited for.
+func TestWait_ASenselessDurationIsRefusedAtOnce(t *testing.T) {
+	h := newHistory(t)
+	a, b := h.session("A"), h.session("B")
+	k := h.key()
+
+	a.claim(k)
+	for _, senseless := range []request{k.within("0"), k.lasting("1 month")} {
+		b.exec("begin")
+		b.do(senseless.begin()).fails("22023").within(shortly)
+		b.rollback()
+	}
+}
+
 func TestWait_TheWaiterRunsAfterTheRollback(t *testing.T) {
 	h := newHistory(t)
 	a, b, c := h.session("A"), h.session("B"), h.session("C")

@@ -24,7 +24,7 @@ begin
   where k.principal_id = p_principal_id
     and k.key = p_key
     and k.state = 'in_progress'
-    -- The former is what _mine says, too, but for a claim in a subtransaction.
+    -- The first says what _mine says of a claim outside subtransactions, and costs less.
     and (k.xmin = pg_current_xact_id_if_assigned()::xid or pgidem._mine(k.xmin))
   returning 'stored', k.response_status::integer, k.response_body::text, k.resource_id, p_one_time_secret, null::integer, k.created_at, k.expires_at
   into r;

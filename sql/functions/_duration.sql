@@ -1,6 +1,5 @@
 /*
-The result holds seconds only: adding '1 day' to a timestamptz follows the session's time zone, and one day in spring
-has 23 hours. A single expression, so that it is inlined into the callers: every request checks a duration or two.
+A single expression, so that it is inlined into the callers. Infinity, of PostgreSQL 17, is larger than the limit.
 */
 create or replace function pgidem._duration(
   p_name text,

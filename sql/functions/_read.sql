@@ -1,6 +1,7 @@
 /*
 One plain primary-key read: no lock, no transaction id, nothing written. The clock is read after the row, and so after any
-wait of the caller. A replay comes first and in few expressions, since each is prepared anew in every transaction.
+wait of the caller. A replay comes first and in few expressions, since each is prepared anew in every transaction,
+and only there the body is read, which can be large.
 */
 create or replace function pgidem._read(
   p_principal_id uuid,
@@ -17,7 +18,7 @@ declare
   v_row record;
   v_now timestamptz;
 begin
-  select k.state, k.request_sha256, k.response_status::integer, k.response_body::text, k.resource_id, k.created_at, k.expires_at, k.xmin
+  select k.state, k.request_sha256, k.response_status::integer, k.response_body, k.resource_id, k.created_at, k.expires_at, k.xmin
   into v_row
   from pgidem.idempotency_keys k
   where k.principal_id = p_principal_id
@@ -28,7 +29,7 @@ begin
 
   v_now := pgidem._now();
   if v_row.state = 'completed' and v_row.request_sha256 = p_request_sha256 and v_row.expires_at > v_now then
-    return ('replay', v_row.response_status, v_row.response_body, v_row.resource_id,
+    return ('replay', v_row.response_status, v_row.response_body::text, v_row.resource_id,
       v_row.response_status < 300 and coalesce(v_row.response_body = '{"one_time_secret": true}', false),
       null, v_row.created_at, v_row.expires_at)::pgidem.begin_result;
   -- Replacing its own row would let one transaction claim a key twice.

@@ -119,8 +119,7 @@ revoke all on function pgidem._seconds(interval) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
 /*
-The result holds seconds only: adding '1 day' to a timestamptz follows the session's time zone, and one day in spring
-has 23 hours. A single expression, so that it is inlined into the callers: every request checks a duration or two.
+A single expression, so that it is inlined into the callers. Infinity, of PostgreSQL 17, is larger than the limit.
 */
 create or replace function pgidem._duration(
   p_name text,
@@ -267,7 +266,8 @@ revoke all on function pgidem._runner(bigint) from public;
 -- +goose StatementBegin
 /*
 One plain primary-key read: no lock, no transaction id, nothing written. The clock is read after the row, and so after any
-wait of the caller. A replay comes first and in few expressions, since each is prepared anew in every transaction.
+wait of the caller. A replay comes first and in few expressions, since each is prepared anew in every transaction,
+and only there the body is read, which can be large.
 */
 create or replace function pgidem._read(
   p_principal_id uuid,
@@ -284,7 +284,7 @@ declare
   v_row record;
   v_now timestamptz;
 begin
-  select k.state, k.request_sha256, k.response_status::integer, k.response_body::text, k.resource_id, k.created_at, k.expires_at, k.xmin
+  select k.state, k.request_sha256, k.response_status::integer, k.response_body, k.resource_id, k.created_at, k.expires_at, k.xmin
   into v_row
   from pgidem.idempotency_keys k
   where k.principal_id = p_principal_id
@@ -295,7 +295,7 @@ begin
 
   v_now := pgidem._now();
   if v_row.state = 'completed' and v_row.request_sha256 = p_request_sha256 and v_row.expires_at > v_now then
-    return ('replay', v_row.response_status, v_row.response_body, v_row.resource_id,
+    return ('replay', v_row.response_status, v_row.response_body::text, v_row.resource_id,
       v_row.response_status < 300 and coalesce(v_row.response_body = '{"one_time_secret": true}', false),
       null, v_row.created_at, v_row.expires_at)::pgidem.begin_result;
   -- Replacing its own row would let one transaction claim a key twice.
@@ -444,7 +444,7 @@ begin
   where k.principal_id = p_principal_id
     and k.key = p_key
     and k.state = 'in_progress'
-    -- The former is what _mine says, too, but for a claim in a subtransaction.
+    -- The first says what _mine says of a claim outside subtransactions, and costs less.
     and (k.xmin = pg_current_xact_id_if_assigned()::xid or pgidem._mine(k.xmin))
   returning 'stored', k.response_status::integer, k.response_body::text, k.resource_id, p_one_time_secret, null::integer, k.created_at, k.expires_at
   into r;
@@ -979,7 +979,7 @@ p_request_sha256: fingerprint of the request: its SHA-256, 32 bytes. Take a JSON
   RFC 8785, so that a repeat may write the same JSON in another way.
 p_ttl: how long the stored response answers, counted from now: an interval of more than zero and at
   most 10 years (3652.5 days), without months; null means settings.key_ttl. Like p_lock_timeout it
-  is not looked at where a stored response answers.
+  is not looked at where a row that is recorded answers.
 p_lock_timeout: how long to wait, in total, for other transactions that run the key: an interval
   like p_ttl, of which a single wait lasts at least 1 millisecond and at most 24 days; null means
   settings.lock_timeout.
@@ -1282,7 +1282,7 @@ declare
   v_wait interval;
   v_deadline timestamptz;
   v_now timestamptz;
-  v_waited interval;
+  v_then timestamptz;
   v_token bigint;
   v_timed_out boolean := false;
   r pgidem.claim_result;
@@ -1346,10 +1346,10 @@ begin
         v_now, v_now + v_lease + v_retention)
       on conflict on constraint idempotency_record_pkey do nothing;
       if found then
-        -- Where the insert waited for a writer that knows no gate, the lease counts from the end of the wait.
-        v_waited := pgidem._now() - v_now;
-        if v_waited > interval '100 milliseconds' then
-          v_now := v_now + v_waited;
+        -- Where the insert took long, as behind a writer that knows no gate, the lease counts from its end.
+        v_then := pgidem._now();
+        if v_then > v_now + least(v_lease, interval '100 milliseconds') then
+          v_now := v_then;
           update pgidem.idempotency_record k
           set live_until = v_now + v_lease,
               created_at = v_now,
@@ -1572,7 +1572,7 @@ declare
   v_bad_header constant boolean := concat(p_content_type, p_location, p_etag) collate "C" ~ E'[\\u0001-\\u0008\\u000a-\\u001f\\u007f]';
   v_retention interval;
   v_now timestamptz;
-  v_waited interval;
+  v_then timestamptz;
   r pgidem.claim_result;
 begin
   if not pgidem._is_record_key(v_user_id, v_key) then
@@ -1612,10 +1612,10 @@ begin
   returning k.retention
   into v_retention;
   if found then
-    -- Where the update waited for whoever held the row, the retention counts from the end of the wait.
-    v_waited := pgidem._now() - v_now;
-    if v_waited > interval '100 milliseconds' then
-      v_now := v_now + v_waited;
+    -- Where the update took long, as behind somebody who held the row, the retention counts from its end.
+    v_then := pgidem._now();
+    if v_then > v_now + least(v_retention, interval '100 milliseconds') then
+      v_now := v_then;
       update pgidem.idempotency_record k
       set live_until = v_now + v_retention,
           finished_at = v_now,
@@ -2694,7 +2694,8 @@ from a timer to a person, is only known by the pace of its last two runs.
 */
 create or replace function pgidem._next_cleanup(
   p_now timestamptz,
-  p_zone text default current_setting('cron.timezone', true),
+  -- Others than these may not read it.
+  p_zone text default case when pg_has_role('pg_read_all_settings', 'usage') then current_setting('cron.timezone', true) end,
   out p_at timestamptz,
   out p_is_estimate boolean
 )

@@ -4,7 +4,8 @@ from a timer to a person, is only known by the pace of its last two runs.
 */
 create or replace function pgidem._next_cleanup(
   p_now timestamptz,
-  p_zone text default current_setting('cron.timezone', true),
+  -- Others than these may not read it.
+  p_zone text default case when pg_has_role('pg_read_all_settings', 'usage') then current_setting('cron.timezone', true) end,
   out p_at timestamptz,
   out p_is_estimate boolean
 )

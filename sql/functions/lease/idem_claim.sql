@@ -29,7 +29,7 @@ declare
   v_wait interval;
   v_deadline timestamptz;
   v_now timestamptz;
-  v_waited interval;
+  v_then timestamptz;
   v_token bigint;
   v_timed_out boolean := false;
   r pgidem.claim_result;
@@ -93,10 +93,10 @@ begin
         v_now, v_now + v_lease + v_retention)
       on conflict on constraint idempotency_record_pkey do nothing;
       if found then
-        -- Where the insert waited for a writer that knows no gate, the lease counts from the end of the wait.
-        v_waited := pgidem._now() - v_now;
-        if v_waited > interval '100 milliseconds' then
-          v_now := v_now + v_waited;
+        -- Where the insert took long, as behind a writer that knows no gate, the lease counts from its end.
+        v_then := pgidem._now();
+        if v_then > v_now + least(v_lease, interval '100 milliseconds') then
+          v_now := v_then;
           update pgidem.idempotency_record k
           set live_until = v_now + v_lease,
               created_at = v_now,

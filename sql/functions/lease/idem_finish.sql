@@ -32,7 +32,7 @@ declare
   v_bad_header constant boolean := concat(p_content_type, p_location, p_etag) collate "C" ~ E'[\\u0001-\\u0008\\u000a-\\u001f\\u007f]';
   v_retention interval;
   v_now timestamptz;
-  v_waited interval;
+  v_then timestamptz;
   r pgidem.claim_result;
 begin
   if not pgidem._is_record_key(v_user_id, v_key) then
@@ -72,10 +72,10 @@ begin
   returning k.retention
   into v_retention;
   if found then
-    -- Where the update waited for whoever held the row, the retention counts from the end of the wait.
-    v_waited := pgidem._now() - v_now;
-    if v_waited > interval '100 milliseconds' then
-      v_now := v_now + v_waited;
+    -- Where the update took long, as behind somebody who held the row, the retention counts from its end.
+    v_then := pgidem._now();
+    if v_then > v_now + least(v_retention, interval '100 milliseconds') then
+      v_now := v_then;
       update pgidem.idempotency_record k
       set live_until = v_now + v_retention,
           finished_at = v_now,

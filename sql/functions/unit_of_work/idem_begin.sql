@@ -112,7 +112,7 @@ p_request_sha256: fingerprint of the request: its SHA-256, 32 bytes. Take a JSON
   RFC 8785, so that a repeat may write the same JSON in another way.
 p_ttl: how long the stored response answers, counted from now: an interval of more than zero and at
   most 10 years (3652.5 days), without months; null means settings.key_ttl. Like p_lock_timeout it
-  is not looked at where a stored response answers.
+  is not looked at where a row that is recorded answers.
 p_lock_timeout: how long to wait, in total, for other transactions that run the key: an interval
   like p_ttl, of which a single wait lasts at least 1 millisecond and at most 24 days; null means
   settings.lock_timeout.

@@ -1,7 +1,7 @@
 begin;
 select plan(3);
 
--- In this zone the day before had 23 hours.
+-- Here 29 March had 23 hours.
 set local timezone = 'Europe/Berlin';
 select is(pgidem._seconds(value)::text, seconds, value::text)
 from (values (interval '1 day', '24:00:00'), (interval '1 week -0.000001 seconds', '167:59:59.999999')) v (value, seconds);

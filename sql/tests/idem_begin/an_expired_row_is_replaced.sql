@@ -2,7 +2,7 @@ begin;
 -- Case 23: expired is absent, cleaned or not.
 \ir ../_setup.psql
 \ir ../_foreign_rows.psql
-select plan(4);
+select plan(5);
 
 savepoint another_transaction;
 insert into pgidem.idempotency_keys
@@ -10,6 +10,10 @@ values (:'principal', :'key', 'refund', :'other_fingerprint', 'completed', 200, 
   clock_timestamp() - interval '2 hours', clock_timestamp() - interval '1 hour');
 release savepoint another_transaction;
 
+select throws_ok(
+  format('select pgidem.idem_begin(%L, %L, %L, %L, p_lock_timeout => %L)', :'principal', :'key', 'pay', :'fingerprint', '0'),
+  '22023', 'invalid duration', 'a senseless wait is refused first'
+);
 select is((:begin_key).outcome, 'claimed', 'the key is free');
 select is((select count(*) from pgidem.idempotency_keys where :this_key), 1::bigint, 'one row');
 select results_eq(
