@@ -8,6 +8,7 @@ FUZZTIME := 30s
 BENCHFLAGS :=
 VERSIONS ?= 15 17 18
 TESTED ?=
+SKIP ?=
 
 .PHONY: help
 help: ## Show this list
@@ -52,7 +53,7 @@ test-go: ## Run the Go tests with the race detector
 .PHONY: test-pgbouncer
 test-pgbouncer: ## Run the tests of goshell again, through a PgBouncer in transaction mode
 	@tests=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' $$(grep -l 'newSite(' goshell/*_test.go) | paste -s -d '|' -) && \
-	[ -n "$$tests" ] && PGIDEM_TEST_PGBOUNCER=exec go test -race -timeout 20m ./goshell \
+	[ -n "$$tests" ] && PGIDEM_TEST_PGBOUNCER=exec go test -timeout 20m ./goshell \
 		-run "^($$tests)$$" -skip '^TestUnavailable_DatabaseIsDown$$'
 
 .PHONY: test-browser
@@ -71,7 +72,7 @@ screenshot: ## Write docs/lifecycle.png anew
 .PHONY: test-docker
 test-docker: ## Test on PostgreSQL 15, 17 and 18 in containers; VERSIONS=18 for some (scripts/with-docker starts an engine)
 	@cd docker && go mod tidy -diff && go vet ./... && \
-		VERSIONS='$(VERSIONS)' TESTED='$(TESTED)' go test -v -count=1 -timeout 90m -parallel 3
+		VERSIONS='$(VERSIONS)' TESTED='$(TESTED)' SKIP='$(SKIP)' go test -v -count=1 -timeout 90m
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target, one after another; FUZZTIME=5m for longer than 30s each

@@ -4,7 +4,7 @@ create or replace function pgidem._refuse_record_key(
 )
 returns void
 language plpgsql
-immutable
+stable
 parallel safe
 security invoker
 as $$

@@ -3,7 +3,7 @@ create or replace function pgidem._refuse_token(
 )
 returns void
 language plpgsql
-immutable
+stable
 parallel safe
 security invoker
 as $$

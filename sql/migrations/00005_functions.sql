@@ -532,7 +532,7 @@ create or replace function pgidem._refuse_record_key(
 )
 returns void
 language plpgsql
-immutable
+stable
 parallel safe
 security invoker
 as $$
@@ -556,7 +556,7 @@ create or replace function pgidem._refuse_token(
 )
 returns void
 language plpgsql
-immutable
+stable
 parallel safe
 security invoker
 as $$
