@@ -53,7 +53,7 @@ test-go: ## Run the Go tests with the race detector
 .PHONY: test-pgbouncer
 test-pgbouncer: ## Run the tests of goshell again, through a PgBouncer in transaction mode
 	@tests=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' $$(grep -l 'newSite(' goshell/*_test.go) | paste -s -d '|' -) && \
-	[ -n "$$tests" ] && PGIDEM_TEST_PGBOUNCER=exec go test -timeout 20m ./goshell \
+	[ -n "$$tests" ] && PGIDEM_TEST_PGBOUNCER=exec go test -race -timeout 20m ./goshell \
 		-run "^($$tests)$$" -skip '^TestUnavailable_DatabaseIsDown$$'
 
 .PHONY: test-browser
