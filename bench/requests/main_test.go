@@ -37,7 +37,7 @@ func TestRun_EveryPart(t *testing.T) {
 		require.Contains(t, out.String(), f.Name)
 		parts[f.Part]++
 	}
-	require.Equal(t, map[string]int{"counts": 45, "cpu": 8, "bodies": 5, "throughput": 15, "latency": 21, "hotkey": 2, "growth": 1, "lease": 3}, parts)
+	require.Equal(t, map[string]int{"counts": 45, "cpu": 9, "bodies": 5, "throughput": 15, "latency": 21, "hotkey": 2, "growth": 1, "lease": 3}, parts)
 	require.ErrorContains(t, run(t.Context(), o, []string{"nope"}, "", &out), `no part "nope"`)
 }
 

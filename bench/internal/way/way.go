@@ -149,22 +149,47 @@ func Select1(pool *pgxpool.Pool) Way {
 
 // SelectKey reads a stored answer by its primary key in a transaction that is rolled back: the least that a replay can be.
 func SelectKey(c Case) Way {
-	return Way{"BEGIN; primary-key SELECT; ROLLBACK", func(ctx context.Context, key string) (body []byte, _ bool, err error) {
-		conn, err := c.Pool.Acquire(ctx)
+	return Way{"BEGIN; primary-key SELECT; ROLLBACK", func(ctx context.Context, key string) ([]byte, bool, error) {
+		body, end, err := c.selectKey(ctx, key)
 		if err != nil {
 			return nil, false, err
 		}
-		defer conn.Release()
-		var b pgx.Batch
-		b.BeginTx(pgx.TxOptions{})
-		b.Queue("select response_body from pgidem.idempotency_keys where principal_id = $1 and key = $2", c.principal(key), key).
-			QueryRow(func(row pgx.Row) error { return row.Scan(&body) })
-		br := conn.SendBatch(ctx, &b)
-		if err := br.Close(); err != nil {
+		return body, true, end()
+	}}
+}
+
+// AnswerFirst is SelectKey where the answer does not wait for the ROLLBACK, as that of a replay does not: a goroutine sends it
+// meanwhile.
+func AnswerFirst(c Case) Way {
+	return Way{"BEGIN; primary-key SELECT; the answer; ROLLBACK", func(ctx context.Context, key string) ([]byte, bool, error) {
+		body, end, err := c.selectKey(ctx, key)
+		if err != nil {
 			return nil, false, err
 		}
-		return body, true, br.Tx().Rollback(ctx)
+		go end() // a connection that is not rolled back is closed when it is released
+		return body, true, nil
 	}}
+}
+
+// selectKey reads a stored answer. end rolls the transaction back and gives the connection back.
+func (c Case) selectKey(ctx context.Context, key string) (body []byte, end func() error, err error) {
+	conn, err := c.Pool.Acquire(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var b pgx.Batch
+	b.BeginTx(pgx.TxOptions{})
+	b.Queue("select response_body from pgidem.idempotency_keys where principal_id = $1 and key = $2", c.principal(key), key).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&body) })
+	br := conn.SendBatch(ctx, &b)
+	if err := br.Close(); err != nil {
+		conn.Release()
+		return nil, nil, err
+	}
+	return body, func() error {
+		defer conn.Release()
+		return br.Tx().Rollback(ctx)
+	}, nil
 }
 
 // Shell is the Go shell in the mode UnitOfWork.

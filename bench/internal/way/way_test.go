@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pgidem/pgidem/bench/internal/trial"
@@ -67,8 +68,33 @@ func TestPlainWays(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = TwoTrips(Case{Pool: pool}).Do(t.Context(), key)
 	require.NoError(t, err)
-	_, _, err = SelectKey(Case{Pool: pool}).Do(t.Context(), key)
-	require.ErrorIs(t, err, pgx.ErrNoRows)
+}
+
+func TestSelectKey_GivesTheConnectionBackIdle(t *testing.T) {
+	db := pgtest.New(t)
+	_, err := db.Pool(t, nil).Exec(t.Context(), Schema)
+	require.NoError(t, err)
+	_, err = db.Pool(t, nil).Exec(t.Context(), "select pgidem.register_principal($1)", trial.Principal)
+	require.NoError(t, err)
+	pool, err := Pool(t.Context(), db.URL, 1, nil)
+	require.NoError(t, err)
+	defer pool.Close()
+	c := Case{Pool: pool, Effect: One, Body: Body(200)}
+	stored := uuid.Must(uuid.NewV7()).String()
+	_, _, err = Shell(c).Do(t.Context(), stored)
+	require.NoError(t, err)
+	for _, w := range []Way{SelectKey(c), AnswerFirst(c)} {
+		body, replayed, err := w.Do(t.Context(), stored)
+		require.NoError(t, err, w.Name)
+		require.True(t, replayed, w.Name)
+		require.JSONEq(t, string(c.Body), string(body), w.Name)
+		_, _, err = w.Do(t.Context(), uuid.Must(uuid.NewV7()).String())
+		require.ErrorIs(t, err, pgx.ErrNoRows, w.Name)
+	}
+	require.NoError(t, pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+		require.EqualValues(t, 'I', conn.Conn().PgConn().TxStatus())
+		return nil
+	}))
 }
 
 func TestLeases_StoreTheAnswer(t *testing.T) {

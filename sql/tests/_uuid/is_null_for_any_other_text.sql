@@ -14,6 +14,8 @@ insert into texts values
   ('a line feed behind', E'0192f0c1-2345-7abc-8def-0123456789ab\n'),
   ('on a line of its own', E'x\n0192f0c1-2345-7abc-8def-0123456789ab'),
   ('hyphens elsewhere', '0192-f0c1-2345-7abc-8def-0123456789ab'),
+  ('a hyphen more', '0192f0c1-2345-7abc-8def-0123456789-b'),
+  ('only hyphens', repeat('-', 36)),
   ('no hexadecimal digit', '0192f0c1-2345-7abc-8def-0123456789ag'),
   ('digits of another alphabet', '0192f0c1-2345-7abc-8def-01234567８９ab'),
   ('too short', '0192f0c1-2345-7abc-8def-0123456789a'),
