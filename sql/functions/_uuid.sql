@@ -1,6 +1,6 @@
 /*
-A regular expression that counts to 36 would build a state for each character, anew at each call: a twentieth of a first
-run. Collation "C": the caller's text may come in a nondeterministic one, which knows no patterns.
+A regular expression that counts to 36 would build a state for each character, anew at each call. Collation "C": the
+caller's text may come in a nondeterministic one, which may know no patterns.
 */
 create or replace function pgidem._uuid(
   p_text text

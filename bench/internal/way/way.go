@@ -150,7 +150,7 @@ func Select1(pool *pgxpool.Pool) Way {
 // SelectKey reads a stored answer by its primary key in a transaction that is rolled back: the least that a replay can be.
 func SelectKey(c Case) Way {
 	return Way{"BEGIN; primary-key SELECT; ROLLBACK", func(ctx context.Context, key string) ([]byte, bool, error) {
-		body, end, err := c.selectKey(ctx, key)
+		body, end, err := c.readStored(ctx, key)
 		if err != nil {
 			return nil, false, err
 		}
@@ -162,7 +162,7 @@ func SelectKey(c Case) Way {
 // meanwhile.
 func AnswerFirst(c Case) Way {
 	return Way{"BEGIN; primary-key SELECT; the answer; ROLLBACK", func(ctx context.Context, key string) ([]byte, bool, error) {
-		body, end, err := c.selectKey(ctx, key)
+		body, end, err := c.readStored(ctx, key)
 		if err != nil {
 			return nil, false, err
 		}
@@ -171,8 +171,8 @@ func AnswerFirst(c Case) Way {
 	}}
 }
 
-// selectKey reads a stored answer. end rolls the transaction back and gives the connection back.
-func (c Case) selectKey(ctx context.Context, key string) (body []byte, end func() error, err error) {
+// readStored reads a stored answer. end rolls the transaction back and gives the connection back.
+func (c Case) readStored(ctx context.Context, key string) (body []byte, end func() error, err error) {
 	conn, err := c.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -84,17 +84,23 @@ func TestSelectKey_GivesTheConnectionBackIdle(t *testing.T) {
 	_, _, err = Shell(c).Do(t.Context(), stored)
 	require.NoError(t, err)
 	for _, w := range []Way{SelectKey(c), AnswerFirst(c)} {
+		pid := backendPID(t, pool)
 		body, replayed, err := w.Do(t.Context(), stored)
 		require.NoError(t, err, w.Name)
 		require.True(t, replayed, w.Name)
 		require.JSONEq(t, string(c.Body), string(body), w.Name)
+		require.Equal(t, pid, backendPID(t, pool), "%s: the pool closed the connection, which was not idle", w.Name)
 		_, _, err = w.Do(t.Context(), uuid.Must(uuid.NewV7()).String())
 		require.ErrorIs(t, err, pgx.ErrNoRows, w.Name)
 	}
+}
+
+func backendPID(t *testing.T, pool *pgxpool.Pool) (pid uint32) {
 	require.NoError(t, pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
-		require.EqualValues(t, 'I', conn.Conn().PgConn().TxStatus())
+		pid = conn.Conn().PgConn().PID()
 		return nil
 	}))
+	return pid
 }
 
 func TestLeases_StoreTheAnswer(t *testing.T) {
