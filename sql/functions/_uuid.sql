@@ -1,6 +1,6 @@
 /*
-A regular expression that counts to 36 would build a state for each character, anew at each call. Collation "C": the
-caller's text may come in a nondeterministic one, which may know no patterns.
+A regular expression that counts to 36 would build a state for each character, anew at each call. Collation "C", so that
+no locale has a say.
 */
 create or replace function pgidem._uuid(
   p_text text

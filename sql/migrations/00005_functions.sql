@@ -53,8 +53,8 @@ revoke all on function pgidem._gate(uuid, uuid) from public;
 -- +goose StatementEnd
 -- +goose StatementBegin
 /*
-A regular expression that counts to 36 would build a state for each character, anew at each call. Collation "C": the
-caller's text may come in a nondeterministic one, which may know no patterns.
+A regular expression that counts to 36 would build a state for each character, anew at each call. Collation "C", so that
+no locale has a say.
 */
 create or replace function pgidem._uuid(
   p_text text
