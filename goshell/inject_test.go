@@ -127,15 +127,17 @@ func freshBody() []byte { return fmt.Appendf(nil, `{"run": %q}`, newKey()) }
 // be broken. One request runs in it at a time.
 type lane struct {
 	*world
-	name   string
-	proxy  *wire.Proxy
-	pool   *pgxpool.Pool
-	shell  *goshell.Shell
-	hasty  *goshell.Shell // of the scenes that do not wait for their key
-	server *httptest.Server
-	client *http.Client
-	begun  chan context.Context  // of each request, as the server sees it
-	fault  atomic.Pointer[error] // of the last request
+	name    string
+	proxy   *wire.Proxy
+	pool    *pgxpool.Pool
+	shell   *goshell.Shell
+	hasty   *goshell.Shell // of the scenes that do not wait for their key
+	patient *goshell.Shell // with the usual limits, however short those of the others are
+	calm    atomic.Bool    // the patient one answers
+	server  *httptest.Server
+	client  *http.Client
+	begun   chan context.Context  // of each request, as the server sees it
+	fault   atomic.Pointer[error] // of the last request
 
 	overrun atomic.Pointer[func(context.Context) context.Context] // how a first run goes on after the end of its context, if not nil
 }
@@ -166,6 +168,9 @@ func newLane(t *testing.T, w *world, config goshell.Config, changes ...func(*pgx
 	config.LockTimeout = 50 * time.Millisecond
 	l.hasty, err = goshell.New(l.pool, config)
 	require.NoError(t, err)
+	config.LockTimeout, config.FinishTimeout, config.HandlerLimit, config.AcquireTimeout = 0, 0, 0, 0
+	l.patient, err = goshell.New(l.pool, config)
+	require.NoError(t, err)
 	transport := &http.Transport{DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	l.client = &http.Client{Transport: transport}
@@ -185,10 +190,18 @@ func (l *lane) serve() {
 		if s.hasty {
 			shell = l.hasty
 		}
-		mux.Handle("POST "+s.path(), shell.Wrap(goshell.Operation{Action: s.name}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		run := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			run := l.count(keyOf(r), 1)
 			s.run(w, r.WithContext(l.enter(r.Context(), run)), run)
-		})))
+		})
+		usual, calm := shell.Wrap(goshell.Operation{Action: s.name}, run), l.patient.Wrap(goshell.Operation{Action: s.name}, run)
+		mux.HandleFunc("POST "+s.path(), func(w http.ResponseWriter, r *http.Request) {
+			if l.calm.Load() {
+				calm.ServeHTTP(w, r)
+				return
+			}
+			usual.ServeHTTP(w, r)
+		})
 	}
 	l.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.begun <- r.Context()
@@ -263,7 +276,11 @@ func (l *lane) sendAndWait(ctx context.Context, s *scene, key string) told {
 // do is send for a caller without HTTP.
 func (l *lane) do(ctx context.Context, s *scene, key string) told {
 	req := goshell.Request{Principal: l.user, Key: key, Action: s.name, Fingerprint: sha256.Sum256([]byte(s.name))}
-	resp, outcome, err := l.shell.Do(ctx, req, func(ctx context.Context) (goshell.Response, error) {
+	shell := l.shell
+	if l.calm.Load() {
+		shell = l.patient
+	}
+	resp, outcome, err := shell.Do(ctx, req, func(ctx context.Context) (goshell.Response, error) {
 		return s.do(l.enter(ctx, l.count(key, 1)), key)
 	})
 	a := told{resp.Status, string(resp.Body), outcome == goshell.Replay, nil}
@@ -435,10 +452,14 @@ func (l *lane) requireTold(t *testing.T, statuses []int, a told) {
 	}
 }
 
-// settle sends a request until it gets the answer of an undisturbed one, or tries times. tries is negative where the shell
-// gives up so soon that a machine that stands still for a second makes it answer 503, also without a disturbance.
-func (l *lane) settle(t *testing.T, s *scene, key string, tries int) (last told) {
+// promise checks what must hold after a disturbed first request of a scene, whatever its callers were told:
+//
+// The same request again gets the answer that an undisturbed one would have got, in at most tries tries. Then there is
+// one effect of a 2xx and none of any other answer; what is stored is what was told, once and to the byte, and is told
+// again; the pool is whole, with one clean connection; no lock, no transaction, no server process and no claim is left.
+func (l *lane) promise(t *testing.T, s *scene, key string, tries int, before ...told) {
 	t.Helper()
+	var last told
 	pgtest.WaitFor(t, func() bool {
 		last = l.send(t.Context(), s, key)
 		if !last.inProgress() { // the server may not have noticed yet that the first is gone
@@ -446,24 +467,15 @@ func (l *lane) settle(t *testing.T, s *scene, key string, tries int) (last told)
 		}
 		return tries == 0 || s.settled(last)
 	}, "the answer of an undisturbed request")
-	return last
-}
-
-// promise checks what must hold after a disturbed first request of a scene, whatever its callers were told:
-//
-// The same request again gets the answer that an undisturbed one would have got, in at most tries tries (see settle).
-// Then there is one effect of a 2xx and none of any other answer; what is stored is what was told, once and to the byte,
-// and is told again; the pool is whole, with one clean connection; no lock, no transaction, no server process and no
-// claim is left.
-func (l *lane) promise(t *testing.T, s *scene, key string, tries int, before ...told) {
-	t.Helper()
-	last := l.settle(t, s, key, tries)
 	require.True(t, s.settled(last), "%v, after %v: %v", last, before, *l.fault.Load())
 
 	l.proxy.Heal()
 	l.whole(t, s, key)
 
-	again := l.settle(t, s, key, min(tries, 1))
+	// Nothing is disturbed any more, so a single try must do, also on a machine that stands still for a second.
+	l.calm.Store(true)
+	again := l.send(t.Context(), s, key)
+	l.calm.Store(false)
 	require.True(t, s.settled(again), "%v, after %v: %v", again, last, *l.fault.Load())
 	require.Equal(t, s.replay != 0, again.replayed, again)
 	if s.replay == 0 {
